@@ -373,7 +373,7 @@ HS_HIDDEN uint32_t hs_call_seen(void);
 HS_HIDDEN uint64_t hs_call_actions(void);
 HS_HIDDEN void hs_call_note_action(long number);
 HS_HIDDEN void hs_call_note_limit(void);
-HS_HIDDEN void hs_call_begin(void);
+HS_HIDDEN void hs_call_begin(enum hs_level level);
 HS_HIDDEN HS_GENERAL int hs_places_are_as_elsewhere(const struct hs_system_call *call, long result);
 HS_HIDDEN HS_GENERAL int hs_places_point_to_own(const struct hs_system_call *call);
 HS_HIDDEN void hs_call_end(void);
@@ -433,12 +433,14 @@ HS_HIDDEN enum hs_call_outcome hs_signals_select(struct hs_system_call *call);
 /* usage.c */
 struct rusage;
 HS_HIDDEN void hs_usage_note_start(void);
-HS_HIDDEN void hs_usage_begin(void);
+HS_HIDDEN void hs_usage_note_point(void);
+HS_HIDDEN void hs_usage_begin(enum hs_level level);
 HS_HIDDEN const struct rusage *hs_usage_before(void);
 HS_HIDDEN enum hs_call_outcome hs_usage_tell(struct hs_system_call *call);
 HS_HIDDEN enum hs_call_outcome hs_usage_times(struct hs_system_call *call);
 HS_HIDDEN enum hs_call_outcome hs_usage_clock(struct hs_system_call *call);
 HS_HIDDEN enum hs_call_outcome hs_usage_sleep(const struct hs_system_call *call);
+HS_HIDDEN enum hs_call_outcome hs_usage_system(struct hs_system_call *call);
 HS_HIDDEN enum hs_call_outcome hs_usage_limit(struct hs_system_call *call);
 
 /* sites.c. Bytes of a system call and the comparison behind it. */

@@ -192,6 +192,7 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         ("user", Retirement::Calls),
         ("lends", Retirement::Calls),
         ("mutex", Retirement::Calls),
+        ("asks", Retirement::Calls),
     ];
     for (how, why) in expected {
         let tool = as_cold(&[how, "9"]);
@@ -204,7 +205,7 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
 /// The tool, or another process, knows the number: no later run has it.
 #[test]
 fn a_number_that_was_shown_is_given_up() {
-    for how in ["shares", "locks", "listens", "asks", "numbered"] {
+    for how in ["shares", "locks", "listens", "numbered"] {
         let tool = as_cold(&[how, "9"]);
         assert_eq!((tool.forks, tool.resets), (1, ROUNDS as u64 - 1), "{how}: {tool:?}");
         assert!(tool.retired.is_empty() && tool.only_forked.is_none(), "{how}: {tool:?}");

@@ -377,6 +377,7 @@ static int save_whole(uintptr_t given)
     point.saved_size = size;
     point.saved_given = given;
     hs_state_save_point();
+    hs_usage_note_point();
     point.have_saved = 1;
     point.whole = point.watched;
     return 0;

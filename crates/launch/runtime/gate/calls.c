@@ -137,19 +137,29 @@ static enum hs_call_outcome number_if(int is_shown)
     return HS_CALL_NATIVE;
 }
 
-/* Whether capget's head names no process. */
-static int is_about_itself(long head)
-{
-    struct __user_cap_header_struct known;
-    return hs_signals_fetch(&known, head, sizeof known) && known.pid == 0;
-}
-
 static enum hs_call_outcome known_if(int harmless)
 {
 #ifdef HS_WITHOUT_ARGUMENTS
     return HS_CALL_NATIVE;
 #endif
     return harmless ? HS_CALL_NATIVE : unknown();
+}
+
+/* A question about a process or thread, 0 for this one. Its own number is known, and what concerns another one is not: a zygote and a
+ * worker have the addresses of this process. */
+static enum hs_call_outcome ask_about(int process)
+{
+    if (process == 0)
+        return HS_CALL_NATIVE;
+    number_if(1);
+    return known_if(HS_SYS(SYS_tgkill, HS_SYS(SYS_getpid), process, 0) == 0);
+}
+
+/* Whether capget's head names no process. */
+static int is_about_itself(long head)
+{
+    struct __user_cap_header_struct known;
+    return hs_signals_fetch(&known, head, sizeof known) && known.pid == 0;
 }
 
 /* Up to the runner's connection descriptors have the numbers that they would have without it. The next one may be that number: it is free
@@ -353,8 +363,8 @@ static int has_death_signal(void)
 }
 
 /* Another program gets the signal mask, what is ignored, and the signal at the end of its parent as the tool believes to have them; the
- * guard ends it, too. Its age and its CPU time are those of the process. Should it fail to start, this run goes on: without the gate, if
- * signals were handed over. */
+ * guard ends it, too. Its age, its CPU time, its peak of memory and its count of bytes read are those of the process, even of one without
+ * earlier runs: in a test that is doubtful. Should it fail to start, this run goes on: without the gate, if signals were handed over. */
 static enum hs_call_outcome execute(struct hs_system_call *call, long directory, long path, void *context)
 {
     if (!hs_signals_are_own())
@@ -362,7 +372,9 @@ static enum hs_call_outcome execute(struct hs_system_call *call, long directory,
     hs_worker_may_end();
     if (hs_signals_mask_in_handlers())
         hs_call_mark();
-    if (hs_worker_has_past())
+    if (!hs_nested_is_build())
+        hs_call_mark();
+    else if (hs_worker_has_past())
         hs_worker_doubts(HS_RUN_PAST);
     if (hs_signals_blocks() || hs_gate_ignores()) {
         hs_gate_reveal();
@@ -534,17 +546,17 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     /* That of another thread is near the process's. */
     case SYS_gettid: return number_if(!hs_gate_raises(place));
     case SYS_getpid: return number_if(!hs_gate_raises(place));
-    /* Questions about a process: a tool that asks for one after the other finds its own. */
     case SYS_getpgid:
     case SYS_getsid:
     case SYS_sched_getparam:
     case SYS_sched_getscheduler:
-    case SYS_get_robust_list: return number_if((int)call->a != 0);
+    case SYS_get_robust_list: return ask_about((int)call->a);
     /* libc asks so for what it tells of a thread (pthread_getattr_np). */
-    case SYS_sched_getaffinity: return number_if((int)call->a != 0 && !hs_threads_asks_for_stack());
-    case SYS_getpriority: return number_if((int)call->b != 0);
-    case SYS_clock_getres: return number_if((int)call->a < 0);
-    case SYS_capget: return number_if(!is_about_itself(call->a));
+    case SYS_sched_getaffinity: return hs_threads_asks_for_stack() ? HS_CALL_NATIVE : ask_about((int)call->a);
+    case SYS_getpriority: return ask_about((int)call->b);
+    case SYS_clock_getres: return known_if((int)call->a >= 0);
+    case SYS_capget: return known_if(is_about_itself(call->a));
+    case SYS_sysinfo: return hs_usage_system(call);
     case SYS_dup2:
     case SYS_dup3:
         if ((int)call->b == HS_CONTROL_FD)
@@ -705,7 +717,7 @@ void hs_call_stop_others(void)
 }
 
 /* Before each run. */
-void hs_call_begin(void)
+void hs_call_begin(enum hs_level level)
 {
     const int process = (int)HS_SYS(SYS_getpid);
     calls.seen = 0;
@@ -718,7 +730,7 @@ void hs_call_begin(void)
     hs_signals_begin(calls.process);
     hs_stacks_begin();
     hs_children_begin();
-    hs_usage_begin();
+    hs_usage_begin(level);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* Times and limits as in a process that has run nothing before: the use of a worker's earlier runs is subtracted, and that of the start
- * up to main, which a fork and a worker are spared, is added as the zygote had it.
+ * up to main, which a fork and a worker are spared, is added as the zygote had it. So is that of main up to a deferred snapshot.
  *
  * An answer that cannot be corrected, such as the peak of memory, makes the run doubtful (hs_call_mark).
  */
@@ -8,6 +8,7 @@
 #pragma GCC target("general-regs-only")
 #include <errno.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <sys/times.h>
 #include <time.h>
 
@@ -23,15 +24,26 @@ static struct {
     int64_t own_ns, thread_ns;
     void *first; /* the first thread's pointer */
 } used;
-/* The zygote's use when it came to main. */
-static struct {
-    struct rusage own;
-    int64_t own_ns;
-} start;
+/* What a run is spared: the zygote's use when it came to main, or what it takes to come to the deferred snapshot. */
+static struct spared {
+    struct timeval user, system;
+    int64_t ns;
+} spared[HS_LEVELS];
+static const struct spared *start = &spared[HS_AT_MAIN];
 
 static int is_first_thread(void)
 {
     return __builtin_thread_pointer() == used.first;
+}
+
+static struct timeval more(struct timeval time, struct timeval added)
+{
+    struct timeval sum = {time.tv_sec + added.tv_sec, time.tv_usec + added.tv_usec};
+    if (sum.tv_usec >= 1000000) {
+        sum.tv_usec -= 1000000;
+        sum.tv_sec++;
+    }
+    return sum;
 }
 
 static struct timeval less(struct timeval now, struct timeval before)
@@ -59,8 +71,8 @@ enum hs_call_outcome hs_usage_tell(struct hs_system_call *call)
     const long result = HS_SYS(SYS_getrusage, whose, usage);
     if (result != 0)
         return hs_call_done(call, result);
-    usage->ru_utime = less(usage->ru_utime, is_children ? before->ru_utime : less(before->ru_utime, start.own.ru_utime));
-    usage->ru_stime = less(usage->ru_stime, is_children ? before->ru_stime : less(before->ru_stime, start.own.ru_stime));
+    usage->ru_utime = less(is_children ? usage->ru_utime : more(usage->ru_utime, start->user), before->ru_utime);
+    usage->ru_stime = less(is_children ? usage->ru_stime : more(usage->ru_stime, start->system), before->ru_stime);
     usage->ru_minflt -= before->ru_minflt;
     usage->ru_majflt -= before->ru_majflt;
     usage->ru_inblock -= before->ru_inblock;
@@ -82,8 +94,8 @@ enum hs_call_outcome hs_usage_times(struct hs_system_call *call)
     const long result = HS_SYS(SYS_times, out);
     struct rusage own, children;
     if (out && result >= 0 && HS_SYS(SYS_getrusage, RUSAGE_SELF, &own) == 0 && HS_SYS(SYS_getrusage, RUSAGE_CHILDREN, &children) == 0) {
-        out->tms_utime = ticks(less(own.ru_utime, less(used.own.ru_utime, start.own.ru_utime)));
-        out->tms_stime = ticks(less(own.ru_stime, less(used.own.ru_stime, start.own.ru_stime)));
+        out->tms_utime = ticks(less(more(own.ru_utime, start->user), used.own.ru_utime));
+        out->tms_stime = ticks(less(more(own.ru_stime, start->system), used.own.ru_stime));
         out->tms_cutime = ticks(less(children.ru_utime, used.children.ru_utime));
         out->tms_cstime = ticks(less(children.ru_stime, used.children.ru_stime));
     }
@@ -106,7 +118,7 @@ enum hs_call_outcome hs_usage_clock(struct hs_system_call *call)
         return HS_CALL_NATIVE;
     const long result = HS_SYS(SYS_clock_gettime, clock, out);
     if (result == 0) {
-        const int64_t own = nanoseconds(*out) - (is_process ? used.own_ns : used.thread_ns) + start.own_ns;
+        const int64_t own = nanoseconds(*out) - (is_process ? used.own_ns : used.thread_ns) + start->ns;
         *out = (struct timespec){own / BILLION, own % BILLION};
     }
     return hs_call_done(call, result);
@@ -119,6 +131,18 @@ enum hs_call_outcome hs_usage_sleep(const struct hs_system_call *call)
     if (clock < 0 || ((clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID) && call->b & TIMER_ABSTIME))
         hs_call_mark();
     return HS_CALL_NATIVE;
+}
+
+/* sysinfo, which counts processes. A run in a process that was there before makes them no more. Of one that has just taken over another's
+ * memory it is not known whether that is still counted. A build has others at the same time. */
+enum hs_call_outcome hs_usage_system(struct hs_system_call *call)
+{
+    const long result = HS_SYS(SYS_sysinfo, call->a);
+    if (hs_worker_has_past() && !hs_worker_has_old_number() && !hs_nested_is_build())
+        hs_call_mark();
+    if (result == 0 && hs_worker_has_old_number())
+        ((struct sysinfo *)call->a)->procs++;
+    return hs_call_done(call, result);
 }
 
 /* The kernel counts the CPU time of all runs for the limit on it. Workers have none of their own (hs_state_limits_fit). */
@@ -190,19 +214,35 @@ enum hs_call_outcome hs_usage_limit(struct hs_system_call *call)
     return HS_CALL_NATIVE;
 }
 
+/* Notes what this process has used since `used`, and was spared itself. */
+static void note(enum hs_level level)
+{
+    struct rusage own;
+    struct timespec now;
+    HS_SYS(SYS_getrusage, RUSAGE_SELF, &own);
+    HS_SYS(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &now);
+    const struct spared from = level == HS_AT_MAIN ? (struct spared){0} : spared[HS_AT_MAIN];
+    spared[level] = (struct spared){less(more(own.ru_utime, from.user), used.own.ru_utime),
+                                    less(more(own.ru_stime, from.system), used.own.ru_stime), nanoseconds(now) + from.ns - used.own_ns};
+}
+
 /* In the zygote, at main. */
 void hs_usage_note_start(void)
 {
-    struct timespec now;
-    HS_SYS(SYS_getrusage, RUSAGE_SELF, &start.own);
-    if (HS_SYS(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &now) == 0)
-        start.own_ns = nanoseconds(now);
+    note(HS_AT_MAIN);
 }
 
-/* Before each run: the use until now belongs to earlier runs. */
-void hs_usage_begin(void)
+/* In a dry run, where it has come to the deferred snapshot: `used` is the use until it began. */
+void hs_usage_note_point(void)
+{
+    note(HS_AT_POINT);
+}
+
+/* Before each run, which begins at `level`: the use until now belongs to earlier runs. */
+void hs_usage_begin(enum hs_level level)
 {
     struct timespec now;
+    start = &spared[level];
     used.first = __builtin_thread_pointer();
 #ifdef HS_WITHOUT_USAGE
     return;

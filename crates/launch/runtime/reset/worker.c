@@ -99,7 +99,7 @@ static void make_ready(void)
     hs_marks_take();
     if (worker.runs > 0)
         hs_state_name();
-    hs_call_begin();
+    hs_call_begin(worker.level);
     worker.page->doubts = 0;
     worker.page->begun = 1;
 #ifndef HS_WITHOUT_SEGMENTS

@@ -358,7 +358,6 @@ static void leave(const char *how)
     } else if (!strcmp(how, "listens"))
         listen(socket(AF_UNIX, SOCK_STREAM, 0), 1);
     else if (!strcmp(how, "asks"))
-        /* Who asks for one number after the other finds its own. */
         getpgid(1);
     else if (!strcmp(how, "numbered")) {
         pthread_create(&other, NULL, tells_number, NULL);

@@ -78,13 +78,6 @@ static int execute_in_handler(void)
     return 9;
 }
 
-static int burn(void)
-{
-    while (clock() < CLOCKS_PER_SEC / 10)
-        ;
-    return 0;
-}
-
 static void in_arguments(void)
 {
     char text[64];
@@ -304,8 +297,6 @@ int main(int argc, char **argv)
         return execute(argv, 1);
     if (strcmp(how, "exec-in-handler") == 0)
         return execute_in_handler();
-    if (strcmp(how, "burn") == 0)
-        return burn();
     if (strcmp(how, "registers") == 0)
         return registers();
     if (strcmp(how, "arguments") == 0)

@@ -12,7 +12,7 @@ static void fake_make_real(int for_good);
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int marks, limit_notes, made_real, is_build, had_children, has_past;
+static int marks, limit_notes, made_real, is_build, had_children, has_past, has_old_number;
 
 static void fake_make_real(int for_good)
 {
@@ -27,6 +27,11 @@ int hs_nested_is_build(void)
 int hs_worker_has_past(void)
 {
     return has_past;
+}
+
+int hs_worker_has_old_number(void)
+{
+    return has_old_number;
 }
 
 int hs_children_came_before(void)
@@ -82,7 +87,7 @@ static void clocks_begin_with_the_run(void)
 {
     const clockid_t clocks[] = {CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID};
     use_cpu(BILLION / 20);
-    hs_usage_begin();
+    hs_usage_begin(HS_AT_MAIN);
     for (size_t i = 0; i < 2; i++) {
         struct timespec told;
         struct hs_system_call call = {.number = SYS_clock_gettime, .a = clocks[i], .b = (long)&told};
@@ -102,12 +107,28 @@ static void clocks_have_the_start(void)
     struct hs_system_call times = {.number = SYS_times, .a = (long)&ticked};
     use_cpu(BILLION / 20);
     hs_usage_note_start();
-    hs_usage_begin();
+    hs_usage_begin(HS_AT_MAIN);
     CHECK_EQUAL(hs_usage_clock(&clock), HS_CALL_DONE);
-    CHECK(nanoseconds(told) >= start.own_ns && nanoseconds(told) <= cpu_time(CLOCK_PROCESS_CPUTIME_ID));
+    CHECK(nanoseconds(told) >= start->ns && nanoseconds(told) <= cpu_time(CLOCK_PROCESS_CPUTIME_ID));
     CHECK_EQUAL(hs_usage_times(&times), HS_CALL_DONE);
     CHECK(ticked.tms_utime + ticked.tms_stime >= 4);
-    start = (typeof(start)){0};
+    spared[HS_AT_MAIN] = (struct spared){0};
+}
+
+static void clocks_have_the_way_to_the_point(void)
+{
+    struct timespec at_main, at_point;
+    struct hs_system_call clock = {.number = SYS_clock_gettime, .a = CLOCK_PROCESS_CPUTIME_ID, .b = (long)&at_main};
+    hs_usage_begin(HS_AT_MAIN);
+    use_cpu(BILLION / 20);
+    hs_usage_note_point();
+    hs_usage_begin(HS_AT_MAIN);
+    CHECK_EQUAL(hs_usage_clock(&clock), HS_CALL_DONE);
+    hs_usage_begin(HS_AT_POINT);
+    clock = (struct hs_system_call){.number = SYS_clock_gettime, .a = CLOCK_PROCESS_CPUTIME_ID, .b = (long)&at_point};
+    CHECK_EQUAL(hs_usage_clock(&clock), HS_CALL_DONE);
+    CHECK(nanoseconds(at_main) < BILLION / 20 && nanoseconds(at_point) >= BILLION / 20);
+    spared[HS_AT_POINT] = (struct spared){0};
 }
 
 static void other_clocks_are_the_kernels(void)
@@ -124,7 +145,7 @@ static void usage_is_that_of_the_run_and_marked(void)
 {
     const int whose[] = {RUSAGE_SELF, RUSAGE_THREAD};
     use_cpu(BILLION / 20);
-    hs_usage_begin();
+    hs_usage_begin(HS_AT_MAIN);
     for (int i = 0; i < 2; i++) {
         struct rusage told, all;
         struct hs_system_call call = {.number = SYS_getrusage, .a = whose[i], .b = (long)&told};
@@ -163,7 +184,7 @@ static void children_of_earlier_runs_are_subtracted(void)
     CHECK_EQUAL(hs_usage_times(&times), HS_CALL_DONE);
     CHECK(ticked.tms_cutime < 0 && ticked.tms_cutime >= -10000);
     CHECK(ticked.tms_cstime < 0 && ticked.tms_cstime >= -5002);
-    hs_usage_begin();
+    hs_usage_begin(HS_AT_MAIN);
     usage.number = SYS_getrusage;
     CHECK_EQUAL(hs_usage_tell(&usage), HS_CALL_DONE);
     CHECK_EQUAL(told.ru_utime.tv_sec, 0);
@@ -188,7 +209,7 @@ static void bad_pointers_are_the_callers_error(void)
 {
     struct hs_system_call clock = {.a = CLOCK_PROCESS_CPUTIME_ID, .b = 8}, usage = {.a = RUSAGE_SELF, .b = 8}, times = {.a = 8};
     struct hs_system_call limit = {.number = SYS_setrlimit, .a = RLIMIT_CPU, .b = 8};
-    hs_usage_begin();
+    hs_usage_begin(HS_AT_MAIN);
     hs_usage_clock(&clock);
     hs_usage_tell(&usage);
     hs_usage_times(&times);
@@ -303,12 +324,37 @@ static void a_limit_on_memory_has_the_break_made_real(void)
     }
 }
 
+/* Nothing keeps other processes from coming and going meanwhile, so the smallest and the largest of many counts are compared. */
+static void a_process_that_waited_counts_itself(void)
+{
+    int least[2] = {UINT16_MAX, UINT16_MAX};
+    for (int i = 0; i < 400; i++) {
+        struct sysinfo told;
+        struct hs_system_call call = {.number = SYS_sysinfo, .a = (long)&told};
+        has_past = has_old_number = i % 2;
+        CHECK_EQUAL(hs_usage_system(&call), HS_CALL_DONE);
+        CHECK_EQUAL(call.number, 0);
+        least[i % 2] = told.procs < least[i % 2] ? told.procs : least[i % 2];
+    }
+    CHECK(least[1] - least[0] >= -1 && least[1] - least[0] <= 3);
+    CHECK_EQUAL(marks, 0);
+    struct sysinfo told;
+    struct hs_system_call call = {.number = SYS_sysinfo, .a = (long)&told};
+    has_past = 1;
+    has_old_number = 0;
+    hs_usage_system(&call);
+    CHECK_EQUAL(marks, 1);
+    has_past = 0;
+}
+
 const struct unit_test tests_of_usage[] = {
+    {"usage: a process that waited counts itself", a_process_that_waited_counts_itself},
     {"usage: a stack limit is marked unless it is raised", a_stack_limit_is_marked_unless_it_is_raised},
     {"usage: a limit on memory has the break made real", a_limit_on_memory_has_the_break_made_real},
     {"usage: subtracts across seconds", subtracts_across_seconds},
     {"usage: clocks begin with the run", clocks_begin_with_the_run},
     {"usage: clocks have what the start took", clocks_have_the_start},
+    {"usage: clocks have what it takes to come to the point", clocks_have_the_way_to_the_point},
     {"usage: other clocks are the kernel's", other_clocks_are_the_kernels},
     {"usage: is that of the run, and marked", usage_is_that_of_the_run_and_marked},
     {"usage: ticks are those of the run", ticks_are_those_of_the_run},
