@@ -133,6 +133,7 @@ fn what_a_tool_looks_at_early_makes_no_difference() {
         "SECONDS",
         "TICKS",
         "SMALL_STACK",
+        "WORKS",
         "BLOCKS",
         "OTHERS",
         "COPIES",

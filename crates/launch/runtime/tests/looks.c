@@ -51,7 +51,8 @@ int look(int argc, const char *const *argv, const char *text)
 enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL_STACK, ODD, USAGE, COPIES, NAME, NAMED,
        WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES, SECONDS, PROCESSOR,
        ARRAY, WAKES, BEHIND, OVERWRITES, LAST, PROTECTS, FIRST, ABOVE, BETWEEN, LENGTHS, ALIGNED, HASHED, PACKED, INSIDE, FAR,
-       MAPS_FILE, ENDS_RAW, EXECUTES, WRITES_AROUND, LEAVES, PLACE, TRAPS, RANDOM, DISTANCE, TRAPS_TWICE };
+       MAPS_FILE, ENDS_RAW, EXECUTES, WRITES_AROUND, LEAVES, PLACE, TRAPS, RANDOM, DISTANCE, TRAPS_TWICE,
+       WORKS };
 
 extern char **environ;
 static int kept_argc, early_result;
@@ -177,6 +178,14 @@ static void before(int argc, char **argv)
         signal(SIGSEGV, SIG_DFL);
         break;
     case ASKS: kept_text = argc > 1 ? getenv(argv[1]) : "no name"; break;
+    /* For some milliseconds: each product needs the one before. */
+    case WORKS: {
+        uint64_t product = (uint64_t)kept_argc;
+        for (int i = 0; i < 8000000; i++)
+            product = product * 6364136223846793005u + 1;
+        early_result = product != 0;
+        break;
+    }
     case BLOCKS: sigprocmask(SIG_BLOCK, &(sigset_t){{1ul << (SIGUSR2 - 1)}}, NULL); break;
     case PROCESSOR: early_result = sched_getcpu() >= 0; break;
     case OWN_LINE: early_result = own_line(argv); break;
@@ -275,6 +284,8 @@ static void show(int argc, char **argv, int number)
 {
     sigset_t mask;
     printf("%d %d %d %d %s %d\n", argc, number, kept_argc, early_result, kept_text ? kept_text : "unset", is_later());
+    if (EARLY == WORKS)
+        printf("worked %d\n", clock() >= CLOCKS_PER_SEC / 333);
     for (int i = 0; EARLY == HASHED && i < argc; i++)
         printf("found %d\n", kept_argv[((uintptr_t)argv[i] >> 4 ^ (uintptr_t)argv[i] >> 9) % 64] != NULL);
     for (int i = 0; EARLY == PACKED && i < argc; i++) {
