@@ -87,6 +87,30 @@ fn the_runners_descriptor_has_no_name() {
     }
 }
 
+/// The gate does not see what the kernel does there, and says so.
+#[test]
+fn what_only_the_kernel_can_read_is_doubtful() {
+    let tool = tool();
+    for how in ["over-name", "unreadable"] {
+        let (expected, _) = start(&Launcher::new(), &tool, &case(&[how]));
+        for launcher in launchers() {
+            for round in 0..ROUNDS {
+                let (ran, exit) = start(&launcher, &tool, &case(&[how]));
+                assert!(
+                    exit.via.is_warm() && exit.doubtful == common::RESETS,
+                    "{how} in round {round}: {:?}",
+                    exit.via
+                );
+                assert!(
+                    how == "over-name" || ran == expected,
+                    "{how} in round {round}, {:?}: {ran:?}",
+                    exit.via
+                );
+            }
+        }
+    }
+}
+
 /// A program that is executed has nothing of the runtime's, but the process's peak of memory. So it is not believed.
 #[test]
 fn an_executed_program_inherits_nothing_and_is_not_believed() {

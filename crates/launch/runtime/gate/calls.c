@@ -20,6 +20,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -457,8 +458,14 @@ static enum hs_call_outcome make_task(struct hs_system_call *call, const struct 
 static enum hs_call_outcome clone_by_list(struct hs_system_call *call, const struct hs_call_place *place)
 {
     uint64_t list[8];
-    if (call->b < (long)sizeof list || !hs_signals_fetch(list, call->a, sizeof list))
+    if (call->b < (long)sizeof list)
         return HS_CALL_NATIVE;
+    if (!hs_signals_fetch(list, call->a, sizeof list)) {
+        see(HS_SEEN_CHILDREN);
+        hs_worker_doubts(HS_RUN_CHILDREN);
+        hs_mappings_make_real(0);
+        return HS_CALL_BRANCHES;
+    }
     if (list[0] & CLONE_THREAD)
         hs_stacks_note((void *)list[7], list[5], list[5] + list[6]);
     return make_task(call, place, list[0] | (list[4] & 0xff), list[5] != 0);
@@ -591,6 +598,8 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_sendto: return hs_sockets_use_address(call, call->e, (int)call->f);
     /* Who connects is told this process's number. */
     case SYS_listen: return number_if(1);
+    /* /proc/locks tells who has one. */
+    case SYS_flock: return number_if((call->b & LOCK_UN) == 0);
     case SYS_epoll_ctl: return HS_CALL_NATIVE;
     case SYS_select: return known_if(!selects_connection(call));
     case SYS_poll: return known_if(!polls_connection(call));

@@ -8,9 +8,11 @@
 #pragma GCC target("general-regs-only")
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include "runtime.h"
 
@@ -65,6 +67,52 @@ static void note_name(long result, const char *path)
     }
 }
 
+/* Whether a string that begins at `from` reaches `to`. Read as far as that, and no further than its page. */
+static int reaches(uintptr_t from, uintptr_t to)
+{
+    char part[256];
+    while (from < to) {
+        size_t size = sizeof part - from % sizeof part;
+        size = size < to - from ? size : to - from;
+        if (!hs_signals_fetch(part, (long)from, size))
+            return 0;
+        for (size_t i = 0; i < size; i++)
+            if (!part[i])
+                return 0;
+        from += size;
+    }
+    return 1;
+}
+
+/* Before a call whose answer of `size` bytes the kernel writes to `answer`: where that is a part of the path, the path cannot be looked at
+ * afterwards. */
+static void expect_answer(const char *path, long answer, unsigned long size)
+{
+    const uintptr_t from = (uintptr_t)path, to = (uintptr_t)answer;
+    if (!path || !answer || !size)
+        return;
+    if (from - to < size || (to - from < PATH_MAX && reaches(from, to)))
+        hs_call_mark();
+}
+
+/* The same, by the call. */
+static void expect_own_answer(const struct hs_system_call *call)
+{
+    switch (call->number) {
+    case SYS_readlink: return expect_answer((const char *)call->a, call->b, (unsigned)call->c);
+    case SYS_readlinkat: return expect_answer((const char *)call->b, call->c, (unsigned)call->d);
+    case SYS_stat:
+    case SYS_lstat: return expect_answer((const char *)call->a, call->b, sizeof(struct stat));
+    case SYS_newfstatat: return expect_answer((const char *)call->b, call->c, sizeof(struct stat));
+    case SYS_statx: return expect_answer((const char *)call->b, call->e, sizeof(struct statx));
+    case SYS_statfs: return expect_answer((const char *)call->a, call->b, sizeof(struct statfs));
+    case SYS_getxattr:
+    case SYS_lgetxattr: return expect_answer((const char *)call->a, call->c, (unsigned long)call->d);
+    case SYS_listxattr:
+    case SYS_llistxattr: return expect_answer((const char *)call->a, call->b, (unsigned long)call->c);
+    }
+}
+
 enum hs_call_outcome hs_paths_open(struct hs_system_call *call, long directory, const char *path, long flags)
 {
     const int writes = (flags & O_ACCMODE) != O_RDONLY || flags & (O_TRUNC | O_CREAT);
@@ -81,6 +129,7 @@ enum hs_call_outcome hs_paths_open(struct hs_system_call *call, long directory, 
 /* A link in /proc tells the process number, whatever path leads to it. */
 enum hs_call_outcome hs_paths_read_link(struct hs_system_call *call, long directory, const char *path)
 {
+    expect_own_answer(call);
     const long result = hs_call_make(call);
     note_name(result, path);
     if (result > 0)
@@ -103,6 +152,7 @@ enum hs_call_outcome hs_paths_enter(struct hs_system_call *call)
 /* An answer about a path: what lies in /proc, or is reached through it, shows this process. */
 enum hs_call_outcome hs_paths_look_up(struct hs_system_call *call, long directory, const char *path)
 {
+    expect_own_answer(call);
     const long result = hs_call_make(call);
     note_name(result, path);
     /* LLVM asks so whether there is a /proc. What the directory holds is not in the answer. */
@@ -141,6 +191,7 @@ static int is_of_descriptor(const struct hs_system_call *call)
  * only its number differs, as it does from process to process. */
 enum hs_call_outcome hs_paths_tell(struct hs_system_call *call, long about)
 {
+    expect_own_answer(call);
     const long result = hs_call_make(call);
     dev_t device;
     mode_t mode;

@@ -180,24 +180,33 @@ static long copy(void *own, long theirs, size_t size, long call)
     return HS_SYS(call, signals.process, &local, 1, &remote, 1, 0);
 }
 
-/* Reads memory of the tool's that may not be mapped; returns whether it was. */
+static int is_copied(void *own, long theirs, size_t size, long call)
+{
+    if (copy(own, theirs, size, call) == (long)size)
+        return 1;
+    hs_call_mark();
+    return 0;
+}
+
+/* Reads memory of the tool's that may not be mapped; returns whether it was. What cannot be read so, the kernel may read all the same:
+ * memory that is mapped for writing only, or where the stack grows by that. So the run is doubtful then. */
 int hs_signals_fetch(void *to, long from, size_t size)
 {
     if (signals.cannot_copy) {
         memcpy(to, (const void *)from, size);
         return 1;
     }
-    return copy(to, from, size, SYS_process_vm_readv) == (long)size;
+    return is_copied(to, from, size, SYS_process_vm_readv);
 }
 
-/* Writes there; returns whether that could be written. */
+/* Writes there; returns whether that could be written. Here, too, the kernel may do what this cannot. */
 int hs_signals_store(long to, const void *from, size_t size)
 {
     if (signals.cannot_copy) {
         memcpy((void *)to, from, size);
         return 1;
     }
-    return copy((void *)from, to, size, SYS_process_vm_writev) == (long)size;
+    return is_copied((void *)from, to, size, SYS_process_vm_writev);
 }
 
 /* Continues behind the instruction that has faulted, one of the two below. */

@@ -27,7 +27,7 @@ static const unsigned char table[512] = {
     PLAIN(writev, A), PLAIN(preadv, A), PLAIN(pwritev, A), PLAIN(preadv2, A), PLAIN(pwritev2, A), PLAIN(sched_yield, NONE),
     PLAIN(nanosleep, NONE), PLAIN(pause, NONE), PLAIN(sendfile, A | B), PLAIN(recvfrom, A),
     PLAIN(shutdown, A), PLAIN(getsockname, A), PLAIN(getpeername, A),
-    PLAIN(wait4, NONE), PLAIN(waitid, NONE), PLAIN(uname, NONE), PLAIN(flock, A), PLAIN(fsync, A), PLAIN(fdatasync, A),
+    PLAIN(wait4, NONE), PLAIN(waitid, NONE), PLAIN(uname, NONE), KNOWN(flock, A), PLAIN(fsync, A), PLAIN(fdatasync, A),
     PLAIN(sync, NONE), PLAIN(syncfs, A), PLAIN(sync_file_range, A), PLAIN(ftruncate, A), PLAIN(fallocate, A), PLAIN(getdents64, A),
     PLAIN(getdents, A), PLAIN(getcwd, NONE), PLAIN(fchdir, A), PLAIN(fchmod, A), PLAIN(fchown, A), PLAIN(umask, NONE),
     PLAIN(fstatfs, A), PLAIN(gettimeofday, NONE), PLAIN(time, NONE), KNOWN(sysinfo, NONE),

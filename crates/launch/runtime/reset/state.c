@@ -31,6 +31,7 @@ static struct {
     const struct kept *now;
     struct rlimit limits[RLIM_NLIMITS];
     uint64_t touched; /* bit n-1 for signal n; all after a change of the level */
+    int nice, policy;
     int keeps_signals; /* that wait: they are for the run that follows */
     int can_unshare;  /* unshare tells if there is one thread only; where it is forbidden, /proc does */
 } state = {.now = &state.kept[HS_AT_MAIN], .touched = ~0ull};
@@ -69,6 +70,8 @@ int hs_state_save(void)
 {
     state.can_unshare = HS_SYS(SYS_unshare, CLONE_THREAD) == 0;
     save(&state.kept[HS_AT_MAIN]);
+    state.nice = (int)HS_SYS(SYS_getpriority, PRIO_PROCESS, 0);
+    state.policy = (int)HS_SYS(SYS_sched_getscheduler, 0);
     for (int which = 0; which < RLIM_NLIMITS; which++)
         if (HS_SYS(SYS_prlimit64, 0, which, 0, &state.limits[which]) != 0)
             return -1;
@@ -149,6 +152,12 @@ static int limits_lost(void)
     return 0;
 }
 
+/* Whether another process, which knows this one by its number, has changed how it is scheduled. */
+static int is_scheduled_otherwise(void)
+{
+    return HS_SYS(SYS_getpriority, PRIO_PROCESS, 0) != state.nice || HS_SYS(SYS_sched_getscheduler, 0) != state.policy;
+}
+
 /* Takes pending signals, which would be lost with the process; returns whether more keep coming. */
 static int signals_left(void)
 {
@@ -211,6 +220,8 @@ uint32_t hs_state_doubts(void)
         found |= HS_RETIRED_TIMERS;
     if (limits_lost())
         found |= HS_RETIRED_LIMITS;
+    if (seen & HS_SEEN_NUMBER && is_scheduled_otherwise())
+        found |= HS_RETIRED_CALLS;
     return found;
 }
 

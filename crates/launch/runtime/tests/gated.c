@@ -255,6 +255,38 @@ static void own(void)
     show("read", reads(NULL));
 }
 
+/* The kernel writes its answer over the name. */
+static void over_name(void)
+{
+    char name[4096] = "/proc/self/fd/62";
+    const long result = readlink(name, name, sizeof name);
+    printf("link %d\n", result > 0);
+    strcpy(name, "/proc/self/fd/62");
+    show("statfs", syscall(SYS_statfs, name, name));
+    strcpy(name, "/proc/self/fd/62");
+    show("stat", syscall(SYS_newfstatat, AT_FDCWD, name, name + 4, AT_EMPTY_PATH));
+}
+
+/* What the kernel can read, and process_vm_readv cannot: on this processor what can be written can be read as well. */
+static void unreadable(void)
+{
+    struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } *const action = mmap(NULL, 4096, PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int status = -1;
+    action->handler = SIG_IGN;
+    show("action", syscall(SYS_rt_sigaction, SIGSYS, action, NULL, 8));
+    memset(action, 0, 128);
+    *(uint64_t *)((char *)action + 32) = SIGCHLD;
+    const long child = syscall(SYS_clone3, action, 64);
+    if (child == 0)
+        _exit(7);
+    show("child", waitpid((pid_t)child, &status, 0) == child ? WEXITSTATUS(status) : -1);
+}
+
 /* So many files that one gets the number. */
 static void many(void)
 {
@@ -319,6 +351,10 @@ int main(int argc, char **argv)
         links_in_thread(argv[2]);
     else if (strcmp(how, "name") == 0)
         by_name();
+    else if (strcmp(how, "over-name") == 0)
+        over_name();
+    else if (strcmp(how, "unreadable") == 0)
+        unreadable();
     else
         return strcmp(how, "nothing") == 0 ? 0 : 2;
     return 0;
