@@ -119,7 +119,7 @@ fn start(
         Via::Fork | Via::Reset => server.counts.warm(),
     }
     server.lock().last_served = Instant::now();
-    accompany(server, connection, child, &group, (seen.parent, client));
+    accompany(server, connection, child, (seen.parent, client));
     Ok(())
 }
 
@@ -183,13 +183,7 @@ impl Waiting<'_> {
 }
 
 /// Follows a job from its start to its end: passes signals on, and ends the job if the client is gone.
-fn accompany(
-    server: &Server,
-    connection: &OwnedFd,
-    mut child: Child<'_>,
-    group: &Group,
-    (parent, pid): (i32, i32),
-) {
+fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, (parent, pid): (i32, i32)) {
     let mut event = child.end_fd().ok();
     let mut client = Waiting { connection, pid, lives: true, continued: 0, stops: false, was_told: false };
     while let Some(own) = &event {
@@ -204,25 +198,20 @@ fn accompany(
         } else if client_speaks && !pass_signal(&mut client, &child) {
             client.lives = false;
             server.counts.killed();
-            signal_job(&child, Signal::KILL.as_raw());
+            child.signal_group(Signal::KILL.as_raw());
         } else if client.lives {
             client.follow(child.change());
         }
     }
     client.go_on();
     let exit = child.wait();
-    if exit.lost && client.lives && !group.is_killed() {
+    if exit.lost && client.lives {
         return refuse_one(server, connection, Refusal::Launch(Reason::ZygoteDied), Some(parent));
     }
     match exit.status {
         Status::Exited(code) => send(connection, ReplyKind::Exited, code, ""),
         Status::Signaled(signal) => send(connection, ReplyKind::Signaled, signal, ""),
     }
-}
-
-/// Passes a signal on. A job has its own process group, which gets the signal as the client's group would.
-fn signal_job(child: &Child<'_>, signal: i32) {
-    child.signal_group(signal);
 }
 
 /// Receives one message of a client whose job runs. Returns `false` if the client is gone.
@@ -236,7 +225,8 @@ fn pass_signal(client: &mut Waiting<'_>, child: &Child<'_>) -> bool {
                 wire::signal(message).filter(|_| wire::kind(message) == Some(wire::Kind::Signal))
             {
                 client.passes(signal);
-                signal_job(child, signal);
+                // A job has its own process group, which gets the signal as the client's group would.
+                child.signal_group(signal);
             }
             true
         }
