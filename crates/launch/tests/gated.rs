@@ -105,6 +105,26 @@ fn what_only_the_kernel_can_read_is_doubtful() {
     }
 }
 
+/// A call that comes by a signal needs more of the stack than a cold one. Where that is a fault, the run proves nothing.
+#[test]
+fn a_stack_without_room_for_the_gates_signal_is_doubtful() {
+    let tool = tool();
+    for how in [&["cramped"][..], &["cramped", "informed"]] {
+        let (cold, _) = start(&Launcher::new(), &tool, &case(how));
+        assert_eq!(cold.stdout, "had room\n");
+        for launcher in launchers() {
+            for round in 0..ROUNDS {
+                let (ran, exit) = start(&launcher, &tool, &case(how));
+                let is_as_cold = ran == cold && !common::RESETS;
+                assert!(
+                    exit.via.is_warm() && (exit.doubtful || is_as_cold),
+                    "{how:?} in round {round}: {ran:?}"
+                );
+            }
+        }
+    }
+}
+
 /// A program that is executed has nothing of the runtime's, but the process's peak of memory. So it is not believed.
 #[test]
 fn an_executed_program_inherits_nothing_and_is_not_believed() {

@@ -56,11 +56,14 @@ char hs_signals_faulted;
 /* Some thread has blocked SIGSYS in this run. */
 __attribute__((used)) static char hides;
 
-/* A signal came while this thread was in the runtime, in a dry run, or where SIGSYS may be blocked: the handler's frame has the mask. */
+/* A signal came while this thread was in the runtime, in a dry run, or where SIGSYS may be blocked: the handler's frame has the mask. Or it
+ * is a SIGSEGV that tells no address: the frame of the gate's own signal may not have fitted on the tool's stack. */
 __attribute__((used)) static void hs_signals_interrupt(void *context, int number, const siginfo_t *told)
 {
     if (!hs_gate_is_worker())
         return;
+    if (number == SIGSEGV && told->si_code == SI_KERNEL)
+        hs_call_mark();
     if (hs_signals_blocks())
         *(uint64_t *)&((ucontext_t *)context)->uc_sigmask |= SIGSYS_BIT;
     if (!hs_watch_is_on && (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] - hs_gate_text.low >= hs_gate_text.size)
@@ -85,6 +88,7 @@ __attribute__((naked, used)) static void enter(void)
             "mov %fs:0, %rax\n\tcmp unstacked(%rip), %rax\n\tjne 4f\n\t"
             "cmpl $2, 24(%rdx)\n\tjne 4f\n\tmovl $0, 24(%rdx)\n4:\t"
             "cmpb $0, hs_watch_is_on(%rip)\n\tjne 1f\n\tcmpb $0, hides(%rip)\n\tjne 1f\n\t"
+            "cmp $11, %edi\n\tjne 6f\n\tcmpl $128, 8(%rsi)\n\tje 1f\n6:\t"
             "mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
             "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %r11\n\txor %eax, %eax\n\tjmp *%r11\n"
             "1:\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %r10\n\tpush %r11\n\t"
@@ -93,6 +97,7 @@ __attribute__((naked, used)) static void enter(void)
             "pop %r11\n\tpop %r10\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tjmp 2b");
 }
 _Static_assert(__builtin_offsetof(siginfo_t, si_code) == 8 && SI_USER <= 0 && SI_TKILL <= 0 && SI_QUEUE <= 0, "as `enter` has it");
+_Static_assert(SIGSEGV == 11 && SI_KERNEL == 128, "as `enter` has it");
 _Static_assert(__builtin_offsetof(ucontext_t, uc_stack.ss_flags) == 24 && SS_DISABLE == 2, "as `enter` has it");
 _Static_assert(__builtin_offsetof(ucontext_t, uc_mcontext.gregs) + REG_RIP * sizeof(greg_t) == 168, "as `enter` has it");
 _Static_assert(REG_ERR == REG_RIP + 3 && REG_TRAPNO == REG_RIP + 4 && REG_CR2 == REG_RIP + 6, "as `enter` has it");
@@ -123,8 +128,8 @@ static struct hs_action led(int number, struct hs_action action)
     if (action.handler != (void *)SIG_DFL && action.handler != (void *)SIG_IGN && action.handler != (void *)enter) {
         __atomic_store_n(&hs_signals_handlers[number], action.handler, __ATOMIC_RELAXED);
         set(&informed, bit, action.flags & SA_SIGINFO);
-        /* In a dry run the runtime has to know who has sent a signal. */
-        if (hs_watch_is_on)
+        /* In a dry run the runtime has to know who has sent a signal, and `enter` always which SIGSEGV it is. */
+        if (hs_watch_is_on || number == SIGSEGV)
             action.flags |= SA_SIGINFO;
         set(&enter_informed, bit, action.flags & SA_SIGINFO);
         action.handler = (void *)enter;

@@ -287,6 +287,41 @@ static void unreadable(void)
     show("child", waitpid((pid_t)child, &status, 0) == child ? WEXITSTATUS(status) : -1);
 }
 
+static void has_no_room(int number)
+{
+    printf("no room, %d\n", number == SIGSEGV);
+    fflush(stdout);
+    _exit(0);
+}
+
+/* A system call of its own instruction, where the stack has room for a call but not for a signal's frame. The handler has a stack. */
+static void *calls_on_last_bytes(void *stack)
+{
+    enum { ROOM = 1000 };
+    stack_t other = {.ss_sp = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), .ss_size = 65536};
+    sigaltstack(&other, NULL);
+    long result = SYS_getppid;
+    __asm__ volatile("mov %%rsp, %%rbx\n\tmov %1, %%rsp\n\tsyscall\n\tmov %%rbx, %%rsp"
+                     : "+a"(result)
+                     : "r"((char *)stack + ROOM)
+                     : "rbx", "rcx", "r11", "memory");
+    return NULL;
+}
+
+static void cramped(const char *informed)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    char *const stack = mmap(NULL, 65536 + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(stack + 4096, 65536, PROT_READ | PROT_WRITE);
+    sigaction(SIGSEGV, &(struct sigaction){.sa_handler = has_no_room, .sa_flags = SA_ONSTACK | (informed ? SA_SIGINFO : 0)}, NULL);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, stack + 4096, 65536);
+    if (pthread_create(&thread, &attributes, calls_on_last_bytes, stack + 4096) == 0)
+        pthread_join(thread, NULL);
+    printf("had room\n");
+}
+
 /* So many files that one gets the number. */
 static void many(void)
 {
@@ -355,6 +390,8 @@ int main(int argc, char **argv)
         over_name();
     else if (strcmp(how, "unreadable") == 0)
         unreadable();
+    else if (strcmp(how, "cramped") == 0)
+        cramped(argv[2]);
     else
         return strcmp(how, "nothing") == 0 ? 0 : 2;
     return 0;
