@@ -125,6 +125,27 @@ fn a_stack_without_room_for_the_gates_signal_is_doubtful() {
     }
 }
 
+/// Functions are bound at their first call in a fresh process, and before `main` here. A fresh one may fault where ld.so's slots cannot be
+/// written.
+#[test]
+fn memory_from_before_main_that_is_taken_away_is_doubtful() {
+    let tool = tool();
+    for what in ["writable", "readable", "unmapped", "replaced"] {
+        let (cold, _) = start(&Launcher::new(), &tool, &case(&["page", what]));
+        for launcher in launchers() {
+            for round in 0..ROUNDS {
+                let (ran, exit) = start(&launcher, &tool, &case(&["page", what]));
+                assert_eq!(ran, cold, "{what} in round {round}, {:?}", exit.via);
+                let is_doubtful = what != "writable" && common::RESETS;
+                assert!(
+                    exit.via.is_warm() && exit.doubtful == is_doubtful,
+                    "{what} in round {round}: {exit:?}"
+                );
+            }
+        }
+    }
+}
+
 /// A program that is executed has nothing of the runtime's, but the process's peak of memory. So it is not believed.
 #[test]
 fn an_executed_program_inherits_nothing_and_is_not_believed() {

@@ -147,11 +147,21 @@ static void take_out(uintptr_t from, uintptr_t to)
     }
 }
 
+/* Memory that this run has not mapped is taken away, or may be. ld.so has bound each function before main, and does not look into its
+ * tables or write to its slots again. In a fresh process it does so at a function's first call, and faults where they are gone. So the run
+ * is doubtful. */
+static void take_away(uintptr_t from, uintptr_t to)
+{
+    if (covered(from, to) == to - from)
+        return;
+    mappings.lost = 1;
+    hs_call_mark();
+}
+
 /* Records that from..to was unmapped or replaced. */
 static void gone(uintptr_t from, uintptr_t to)
 {
-    if (covered(from, to) != to - from)
-        mappings.lost = 1;
+    take_away(from, to);
     take_out(from, to);
 }
 
@@ -188,8 +198,8 @@ static long map_memory(uintptr_t address, size_t length, long access, long flags
     if (!failed(made)) {
         uintptr_t from = (uintptr_t)made, to = from + round_up(length);
         int plain = !address && access == (PROT_READ | PROT_WRITE) && flags == (MAP_PRIVATE | MAP_ANONYMOUS);
-        if (flags & MAP_FIXED && covered(from, to) != to - from)
-            mappings.lost = 1;
+        if (flags & MAP_FIXED)
+            take_away(from, to);
         /* Such a mapping need not end when a process ends. */
         if (flags & (MAP_LOCKED | MAP_GROWSDOWN | MAP_HUGETLB))
             mappings.lost = 1;
@@ -239,7 +249,9 @@ static long protect_memory(uintptr_t from, size_t length, long access)
 {
     int taken = take_lock();
     uintptr_t to = from + round_up(length);
-    if (covered(from, to) != to - from)
+    if ((access & (PROT_READ | PROT_WRITE)) != (PROT_READ | PROT_WRITE))
+        take_away(from, to);
+    else if (covered(from, to) != to - from)
         mappings.lost = 1;
     make_special(from, to);
     long result = HS_SYS(SYS_mprotect, from, length, access);

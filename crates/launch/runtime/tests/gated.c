@@ -322,6 +322,20 @@ static void cramped(const char *informed)
     printf("had room\n");
 }
 
+/* The rights to a page from before main: less, the same again, or none. */
+static void own_page(const char *what)
+{
+    static char memory[3 * 4096] = {1};
+    char *const page = (char *)(((uintptr_t)memory + 4095) & -4096ul);
+    if (strcmp(what, "writable") != 0)
+        show("readable", mprotect(page, 4096, PROT_READ));
+    show("writable", mprotect(page, 4096, PROT_READ | PROT_WRITE));
+    if (strcmp(what, "unmapped") == 0)
+        show("unmapped", munmap(page, 4096));
+    if (strcmp(what, "replaced") == 0)
+        show("replaced", mmap(page, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != page);
+}
+
 /* So many files that one gets the number. */
 static void many(void)
 {
@@ -392,6 +406,8 @@ int main(int argc, char **argv)
         unreadable();
     else if (strcmp(how, "cramped") == 0)
         cramped(argv[2]);
+    else if (strcmp(how, "page") == 0)
+        own_page(argv[2]);
     else
         return strcmp(how, "nothing") == 0 ? 0 : 2;
     return 0;
