@@ -125,6 +125,19 @@ fn a_stack_without_room_for_the_gates_signal_is_doubtful() {
     }
 }
 
+#[test]
+fn a_tool_can_step_through_itself() {
+    let tool = tool();
+    let (cold, _) = start(&Launcher::new(), &tool, &case(&["stepping"]));
+    assert_eq!(cold.stdout, "read 0 \nstepped 1 \n");
+    for launcher in launchers() {
+        for round in 0..ROUNDS {
+            let (ran, exit) = start(&launcher, &tool, &case(&["stepping"]));
+            assert!(exit.via.is_warm() && (exit.doubtful || ran == cold), "round {round}: {ran:?}");
+        }
+    }
+}
+
 /// Functions are bound at their first call in a fresh process, and before `main` here. A fresh one may fault where ld.so's slots cannot be
 /// written.
 #[test]

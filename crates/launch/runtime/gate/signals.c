@@ -70,7 +70,8 @@ __attribute__((used)) static void hs_signals_interrupt(void *context, int number
         return;
     if (hs_watch_is_on)
         hs_point_interrupt(context, number, enter_informed & 1ull << (number - 1) ? &told->si_code : NULL);
-    const int is_shown = hs_gate_show_site(context);
+    /* A tool that steps through itself would be led from the site back to here for ever. */
+    const int is_shown = number != SIGTRAP && hs_gate_show_site(context);
     if (!is_shown || !hs_stacks_have_room((uintptr_t)context))
         hs_call_mark();
     if (!is_shown)

@@ -322,6 +322,26 @@ static void cramped(const char *informed)
     printf("had room\n");
 }
 
+static volatile int steps;
+
+static void step(int number)
+{
+    (void)number;
+    steps++;
+}
+
+/* A trap after each instruction, through a system call of libc's. */
+static void stepping(void)
+{
+    char byte;
+    signal(SIGTRAP, step);
+    __asm__ volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq" ::: "cc", "memory");
+    const long result = read(0, &byte, 0);
+    __asm__ volatile("pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq" ::: "cc", "memory");
+    show("read", result);
+    show("stepped", steps > 0);
+}
+
 /* The rights to a page from before main: less, the same again, or none. */
 static void own_page(const char *what)
 {
@@ -406,6 +426,8 @@ int main(int argc, char **argv)
         unreadable();
     else if (strcmp(how, "cramped") == 0)
         cramped(argv[2]);
+    else if (strcmp(how, "stepping") == 0)
+        stepping();
     else if (strcmp(how, "page") == 0)
         own_page(argv[2]);
     else
