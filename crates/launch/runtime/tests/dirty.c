@@ -312,6 +312,8 @@ static void leave(const char *how)
         dlopen("libutil.so.1", RTLD_NOW) || dlopen("libm.so.6", RTLD_NOW);
     else if (!strcmp(how, "protect"))
         mprotect(page, 4096, PROT_READ);
+    else if (!strcmp(how, "permit"))
+        mprotect(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
     else if (!strcmp(how, "over"))
         mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     else if (!strcmp(how, "mutex")) {
