@@ -67,7 +67,11 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
         return Err(ServeError::Io("serve under this limit on file size (ulimit -f)", error));
     }
     let lock = socket_dir.lock().map_err(refused("lock the server's directory"))?;
-    let Some(_lock) = lock else { return Err(ServeError::Running) };
+    let Some(_lock) = lock else {
+        // The other server may be about to end: then the next client need not wait before it starts one.
+        socket_dir.started();
+        return Err(ServeError::Running);
+    };
     let alive = socket_dir.alive().map_err(refused("lock a file in the server's directory"))?;
     // If files cannot be run from memory, commands that tools start themselves are cold.
     let client = image::for_tools().ok();
