@@ -68,7 +68,7 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
     }
     let lock = socket_dir.lock().map_err(refused("lock the server's directory"))?;
     let Some(_lock) = lock else {
-        // The other server may be about to end: then the next client need not wait before it starts one.
+        // The other server may be about to end. Then the next client may start one without a pause.
         socket_dir.started();
         return Err(ServeError::Running);
     };

@@ -105,7 +105,7 @@ fn what_only_the_kernel_can_read_is_doubtful() {
     }
 }
 
-/// A call that comes by a signal needs more of the stack than a cold one. Where that is a fault, the run proves nothing.
+/// A call that reaches the gate by a signal needs more of the stack than a cold one. If that is a fault, the run proves nothing.
 #[test]
 fn a_stack_without_room_for_the_gates_signal_is_doubtful() {
     let tool = tool();
@@ -138,8 +138,7 @@ fn a_tool_can_step_through_itself() {
     }
 }
 
-/// Functions are bound at their first call in a fresh process, and before `main` here. A fresh one may fault where ld.so's slots cannot be
-/// written.
+/// A fresh process binds a function at its first call, and faults if ld.so cannot write the slot.
 #[test]
 fn memory_from_before_main_that_is_taken_away_is_doubtful() {
     let tool = tool();

@@ -187,7 +187,7 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         ("late", Retirement::Calls),
         ("lingers", Retirement::Calls),
         ("permit", Retirement::Mappings),
-        // ld.so would fault where a function is bound.
+        // ld.so would fault when it binds a function.
         ("protect", Retirement::Calls),
         ("over", Retirement::Calls),
         ("nice", Retirement::Calls),

@@ -56,8 +56,8 @@ char hs_signals_faulted;
 /* Some thread has blocked SIGSYS in this run. */
 __attribute__((used)) static char hides;
 
-/* A signal came while this thread was in the runtime, in a dry run, or where SIGSYS may be blocked: the handler's frame has the mask. Or it
- * is a SIGSEGV that tells no address: the frame of the gate's own signal may not have fitted on the tool's stack. */
+/* A signal came while this thread was in the runtime, in a dry run, or where SIGSYS may be blocked: the handler's frame has the mask. Or
+ * the signal is a SIGSEGV without an address: perhaps the tool's stack had no room for the frame of the gate's own signal. */
 __attribute__((used)) static void hs_signals_interrupt(void *context, int number, const siginfo_t *told)
 {
     if (!hs_gate_is_worker())
@@ -70,7 +70,7 @@ __attribute__((used)) static void hs_signals_interrupt(void *context, int number
         return;
     if (hs_watch_is_on)
         hs_point_interrupt(context, number, enter_informed & 1ull << (number - 1) ? &told->si_code : NULL);
-    /* A tool that steps through itself would be led from the site back to here for ever. */
+    /* A tool that single-steps itself would make the call again from its site, trap here again, and so on for ever. */
     const int is_shown = number != SIGTRAP && hs_gate_show_site(context);
     if (!is_shown || !hs_stacks_have_room((uintptr_t)context))
         hs_call_mark();
@@ -129,7 +129,7 @@ static struct hs_action led(int number, struct hs_action action)
     if (action.handler != (void *)SIG_DFL && action.handler != (void *)SIG_IGN && action.handler != (void *)enter) {
         __atomic_store_n(&hs_signals_handlers[number], action.handler, __ATOMIC_RELAXED);
         set(&informed, bit, action.flags & SA_SIGINFO);
-        /* In a dry run the runtime has to know who has sent a signal, and `enter` always which SIGSEGV it is. */
+        /* A dry run has to know who sent a signal. `enter` always needs the code of a SIGSEGV. */
         if (hs_watch_is_on || number == SIGSEGV)
             action.flags |= SA_SIGINFO;
         set(&enter_informed, bit, action.flags & SA_SIGINFO);

@@ -147,9 +147,8 @@ static void take_out(uintptr_t from, uintptr_t to)
     }
 }
 
-/* Memory that this run has not mapped is taken away, or may be. ld.so has bound each function before main, and does not look into its
- * tables or write to its slots again. In a fresh process it does so at a function's first call, and faults where they are gone. So the run
- * is doubtful. */
+/* The run takes access to from..to away. If it has not mapped all of that itself, it is doubtful: a fresh process binds a function at its
+ * first call, and faults if ld.so's tables or slots are not accessible. Here most functions were bound before main (fork/bind.c). */
 static void take_away(uintptr_t from, uintptr_t to)
 {
     if (covered(from, to) == to - from)

@@ -294,7 +294,7 @@ static void has_no_room(int number)
     _exit(0);
 }
 
-/* A system call of its own instruction, where the stack has room for a call but not for a signal's frame. The handler has a stack. */
+/* Makes a system call by an instruction of its own where the stack has no room for a signal's frame. The handler has a stack of its own. */
 static void *calls_on_last_bytes(void *stack)
 {
     enum { ROOM = 1000 };
@@ -330,7 +330,7 @@ static void step(int number)
     steps++;
 }
 
-/* A trap after each instruction, through a system call of libc's. */
+/* Traps after each instruction, also within libc's system call. */
 static void stepping(void)
 {
     char byte;
@@ -342,7 +342,7 @@ static void stepping(void)
     show("stepped", steps > 0);
 }
 
-/* The rights to a page from before main: less, the same again, or none. */
+/* Takes access to a page from before main away, and gives it back; or unmaps or replaces the page. */
 static void own_page(const char *what)
 {
     static char memory[3 * 4096] = {1};
