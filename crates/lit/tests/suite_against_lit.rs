@@ -65,6 +65,7 @@ fn every_test_of_the_suite_is_prepared_as_by_lit() {
             comparison.run(&mut driver, total as usize, (total as usize / sample).max(1));
         }
         comparison.report();
+        assert!(comparison.tests > 0, "no test in {parts:?} of {suite:?}");
         assert_eq!(comparison.differing, 0, "of {} tests", comparison.tests);
     }
 }
@@ -274,4 +275,5 @@ fn the_suites_keys_match_as_in_python() {
         compared += cases.len();
     }
     eprintln!("{} keys, {} lines of tests, {compared} comparisons", keys.len(), lines.len());
+    assert!(compared > 0, "no test in {only:?} of {suite:?}");
 }
