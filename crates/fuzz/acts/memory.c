@@ -561,6 +561,24 @@ DISTURB(memory_named)
     say_result("name", RAW(SYS_prctl, 0x53564d41, 0, flagged_page + 2 * PAGE, PAGE, "fuzz"));
 }
 
+/* Places that are taken, as hints: by memory of this run, by what it has given back, and beside it. LLVM's JIT gives such hints. */
+OBSERVE(map_hints_taken)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *mine = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
+    munmap(mine + 4 * PAGE, PAGE);
+    for (int i = 0; i < 8; i++) {
+        char *made = mmap(mine + i * PAGE + i, (i % 3 + 1) * PAGE - i, PROT_READ | PROT_WRITE, flags, -1, 0);
+        say("hint %d there %d zero %d", i, made == mine + i * PAGE, !any_set(made, PAGE));
+        memset(made, 1, PAGE);
+    }
+    char *large = mmap(mine, 3ul << 20, PROT_NONE, flags, -1, 0);
+    say("large there %d low %d", large == mine, (uintptr_t)large >> 32 == 0);
+    munmap(mine, 8 * PAGE);
+    say_result("exclusive", RAW(SYS_mmap, mine + PAGE, PAGE, PROT_READ, flags | MAP_FIXED_NOREPLACE, -1, 0) == (long)(mine + PAGE));
+    say_result("again", RAW(SYS_mmap, mine, 2 * PAGE, PROT_READ, flags | MAP_FIXED_NOREPLACE, -1, 0));
+}
+
 /* Addresses that a tool may want because they are far from everything. */
 OBSERVE(map_at_far_places)
 {

@@ -158,6 +158,27 @@ fn memory_from_before_main_that_is_taken_away_is_doubtful() {
     }
 }
 
+/// What the run itself has mapped would lie there in a fresh process, too. Of other memory that is not known.
+#[test]
+fn a_place_that_is_refused_is_doubtful_unless_the_run_has_mapped_there() {
+    let tool = tool();
+    for what in ["own", "unmapped", "before"] {
+        let (cold, _) = start(&Launcher::new(), &tool, &case(&["hint", what]));
+        assert!(cold.stdout.starts_with("there 0 \nmapped 1 \nexclusive 0 \n"), "{cold:?}");
+        for launcher in launchers() {
+            for round in 0..ROUNDS {
+                let (ran, exit) = start(&launcher, &tool, &case(&["hint", what]));
+                assert_eq!(ran, cold, "{what} in round {round}, {:?}", exit.via);
+                let is_doubtful = what == "before" && common::RESETS;
+                assert!(
+                    exit.via.is_warm() && exit.doubtful == is_doubtful,
+                    "{what} in round {round}: {exit:?}"
+                );
+            }
+        }
+    }
+}
+
 /// A program that is executed has nothing of the runtime's, but the process's peak of memory. So it is not believed.
 #[test]
 fn an_executed_program_inherits_nothing_and_is_not_believed() {

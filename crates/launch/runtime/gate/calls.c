@@ -343,12 +343,13 @@ static enum hs_call_outcome map(struct hs_system_call *call)
     /* The break keeps another distance from what grows down. */
     if (hs_call_is_about_strings(call) || (number == SYS_mmap && call->d & MAP_GROWSDOWN))
         hs_call_mark();
+    const int overlaps = number == SYS_mmap && wanted && hs_mappings_overlap((uintptr_t)wanted, (size_t)call->b);
     const long result = hs_mappings_call(call);
     /* What was opened for reading only cannot be written there. */
     if (number == SYS_mmap && (call->d & MAP_TYPE) != MAP_PRIVATE && !(call->d & MAP_ANONYMOUS) &&
         (HS_SYS(SYS_fcntl, call->e, F_GETFL) & O_ACCMODE) == O_RDWR)
         see(HS_SEEN_SHARED);
-    if (number == SYS_brk ? wanted && result != wanted : !hs_places_are_as_elsewhere(call, result))
+    if (number == SYS_brk ? wanted && result != wanted : !hs_places_are_as_elsewhere(call, result, overlaps))
         hs_call_mark();
     return hs_call_done(call, result);
 }

@@ -41,9 +41,17 @@ int hs_call_points_to_strings(long argument)
     return has_strings((uintptr_t)argument, 1);
 }
 
+/* Whether the kernel has chosen a place as it would in a fresh process. It chooses one that is free from above: not as far down as the
+ * runtime's own, but for a process of 100 TB. */
+static int is_chosen_as_elsewhere(const struct hs_system_call *call, long result)
+{
+    return (call->number == SYS_mmap && call->d & MAP_32BIT) || !hs_own_has((uintptr_t)result, LARGEST);
+}
+
 /* Whether a call other than brk has had the answer that a fresh process would have, where the runtime has mapped nothing. The kernel takes
- * an address for a wish, and makes it that of a page. */
-int hs_places_are_as_elsewhere(const struct hs_system_call *call, long result)
+ * an address for a hint, and makes it that of a page. `overlaps`: this run had mapped something there before. Then the kernel refuses
+ * the hint in a fresh process, too. */
+int hs_places_are_as_elsewhere(const struct hs_system_call *call, long result, int overlaps)
 {
     const int makes = call->number == SYS_mmap || call->number == SYS_mremap;
     const int is_moved_there = call->number == SYS_mremap && call->d & MREMAP_FIXED;
@@ -52,15 +60,16 @@ int hs_places_are_as_elsewhere(const struct hs_system_call *call, long result)
     if ((call->a && hs_own_has((uintptr_t)call->a, (size_t)call->b)) ||
         (is_moved_there && hs_own_has((uintptr_t)call->e, (size_t)call->c)))
         return 0;
-    /* Where nobody asked for a place, the kernel gives one that is free from above: not this far down, but for a process of 100 TB. */
     if (call->number == SYS_mmap && !call->a && result > 0)
-        return call->d & MAP_32BIT || !hs_own_has((uintptr_t)result, LARGEST);
+        return is_chosen_as_elsewhere(call, result);
     if (call->number == SYS_mremap && !is_moved_there && result > 0 && result != call->a)
-        return !hs_own_has((uintptr_t)result, LARGEST);
+        return is_chosen_as_elsewhere(call, result);
     if (call->number != SYS_mmap || !call->a || result == -EINVAL || result == -EBADF || result == -EACCES)
         return 1;
     const uintptr_t made = (uintptr_t)result, wanted = (uintptr_t)call->a;
-    return made - wanted < PAGE || wanted - made < PAGE;
+    if (made - wanted < PAGE || wanted - made < PAGE)
+        return 1;
+    return overlaps && (result == -EEXIST || (result > 0 && is_chosen_as_elsewhere(call, result)));
 }
 
 /* Whether a call's list of buffers has one there. */

@@ -390,6 +390,15 @@ int hs_mappings_have_code(void)
     return mappings.mapped_code;
 }
 
+/* Whether a page of this range lies in a mapping that this run has made. */
+int hs_mappings_overlap(uintptr_t from, size_t size)
+{
+    const uintptr_t low = from & -PAGE, high = low + round_up(size);
+    const int taken = take_lock(), found = taken && !mappings.lost && low < high && covered(low, high) != 0;
+    give_lock(taken);
+    return found;
+}
+
 /* Makes a call that maps, and records its effect. */
 long hs_mappings_call(const struct hs_system_call *call)
 {

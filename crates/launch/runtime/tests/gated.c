@@ -356,6 +356,24 @@ static void own_page(const char *what)
         show("replaced", mmap(page, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != page);
 }
 
+/* Asks for a place that is taken: in part by what this run has mapped, or, "before", by a page from before main. */
+static void hint(const char *what)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    static char memory[2 * 4096] = {1};
+    char *const before = (char *)(((uintptr_t)memory + 4095) & -4096ul);
+    char *const mine = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, flags, -1, 0);
+    char *const wanted = strcmp(what, "before") == 0 ? before : mine + 4096 + 1;
+    char *const made = mmap(wanted, 2 * 4096, PROT_READ | PROT_WRITE, flags, -1, 0);
+    show("there", made - wanted > -4096 && made - wanted < 4096);
+    show("mapped", made != MAP_FAILED);
+    show("exclusive", mmap(mine, 4096, PROT_READ, flags | MAP_FIXED_NOREPLACE, -1, 0) != MAP_FAILED);
+    if (strcmp(what, "unmapped") != 0)
+        return;
+    munmap(mine, 4 * 4096);
+    show("there now", mmap(mine, 4096, PROT_READ, flags, -1, 0) == mine);
+}
+
 /* So many files that one gets the number. */
 static void many(void)
 {
@@ -430,6 +448,8 @@ int main(int argc, char **argv)
         stepping();
     else if (strcmp(how, "page") == 0)
         own_page(argv[2]);
+    else if (strcmp(how, "hint") == 0)
+        hint(argv[2]);
     else
         return strcmp(how, "nothing") == 0 ? 0 : 2;
     return 0;

@@ -184,6 +184,25 @@ static void a_part_is_unmapped_and_the_rest_undone(void)
     CHECK(!is_mapped(at) && !is_mapped(at + PAGES(9)));
 }
 
+/* The kernel rounds an address down, and a size up. */
+static void knows_what_a_hint_overlaps(void)
+{
+    open_worker();
+    const uintptr_t at = map(4);
+    call(SYS_munmap, (long)at + (long)PAGES(2), PAGE, 0, 0, 0, 0);
+    CHECK(hs_mappings_overlap(at, 1));
+    CHECK(hs_mappings_overlap(at + PAGES(2) - 1, 1));
+    CHECK(!hs_mappings_overlap(at + PAGES(2) + 1, PAGE));
+    CHECK(hs_mappings_overlap(at + PAGES(2) + 1, PAGE + 1));
+    CHECK(!hs_mappings_overlap(at, 0));
+    CHECK(!hs_mappings_overlap(at, -PAGES(1)));
+    const uintptr_t base = (uintptr_t)mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(!hs_mappings_overlap(base, PAGE));
+    munmap((void *)base, PAGE);
+    end_run();
+    CHECK(!hs_mappings_overlap(at, 1));
+}
+
 /* A large block waits for the next run, unless something was done to it that a fresh one would not have. */
 static void keeps_large_plain_blocks(void)
 {
@@ -442,6 +461,7 @@ const struct unit_test tests_of_mappings[] = {
     {"mappings: the list is what was mapped", the_list_is_what_was_mapped},
     {"mappings: undoes whatever a run maps", undoes_whatever_a_run_maps},
     {"mappings: a part is unmapped and the rest undone", a_part_is_unmapped_and_the_rest_undone},
+    {"mappings: knows what a hint overlaps", knows_what_a_hint_overlaps},
     {"mappings: keeps large plain blocks", keeps_large_plain_blocks},
     {"mappings: what cannot be undone is lost", what_cannot_be_undone_is_lost},
     {"mappings: advice is for memory that is restored", advice_is_for_memory_that_is_restored},
