@@ -579,6 +579,22 @@ OBSERVE(map_hints_taken)
     say_result("again", RAW(SYS_mmap, mine, 2 * PAGE, PROT_READ, flags | MAP_FIXED_NOREPLACE, -1, 0));
 }
 
+/* Two blocks, which the kernel may join or not. */
+OBSERVE(map_blocks_remapped)
+{
+    const size_t size = 256ul << 10;
+    const int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *upper = mmap(NULL, size, access, flags, -1, 0);
+    memset(upper, 1, size);
+    munmap(upper, size);
+    mmap(NULL, size / 2, PROT_READ, flags, -1, 0);
+    upper = mmap(NULL, size, access, flags, -1, 0);
+    char *lower = mmap(NULL, size, access, flags, -1, 0);
+    memset(lower, 1, size);
+    if (lower + size == upper)
+        say("moved %d", mremap(lower, 2 * size, 4 * size, MREMAP_MAYMOVE) != MAP_FAILED);
+}
+
 /* Addresses that a tool may want because they are far from everything. */
 OBSERVE(map_at_far_places)
 {

@@ -179,6 +179,26 @@ fn a_place_that_is_refused_is_doubtful_unless_the_run_has_mapped_there() {
     }
 }
 
+/// A fresh process may have had another answer, or another state after it.
+#[test]
+fn mappings_that_a_fresh_process_may_have_otherwise_are_doubtful() {
+    let tool = tool();
+    for how in ["refused", "blocks", "gap"] {
+        let (cold, _) = start(&Launcher::new(), &tool, &case(&[how]));
+        assert_eq!(cold.status, Status::Exited(0), "{how}: {cold:?}");
+        for launcher in launchers() {
+            for round in 0..ROUNDS {
+                let (ran, exit) = start(&launcher, &tool, &case(&[how]));
+                assert!(
+                    exit.via.is_warm() && (exit.doubtful || ran == cold),
+                    "{how} in round {round}: {ran:?}, not {cold:?}"
+                );
+                assert!(exit.doubtful || how == "gap" || !common::RESETS, "{how} in round {round}: {exit:?}");
+            }
+        }
+    }
+}
+
 /// A program that is executed has nothing of the runtime's, but the process's peak of memory. So it is not believed.
 #[test]
 fn an_executed_program_inherits_nothing_and_is_not_believed() {

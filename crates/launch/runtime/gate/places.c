@@ -68,7 +68,7 @@ int hs_places_are_as_elsewhere(const struct hs_system_call *call, long result, i
         return 1;
     const uintptr_t made = (uintptr_t)result, wanted = (uintptr_t)call->a;
     if (made - wanted < PAGE || wanted - made < PAGE)
-        return 1;
+        return !overlaps || call->d & MAP_FIXED;
     return overlaps && (result == -EEXIST || (result > 0 && is_chosen_as_elsewhere(call, result)));
 }
 

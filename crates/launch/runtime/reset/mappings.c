@@ -46,6 +46,7 @@ static struct {
     int process;          /* the worker, and not a child of it */
     int mapped_code;
     int cannot_park;
+    int is_gap_taken;     /* the run has a mapping between `present` and kernel_end */
     uintptr_t heap_start; /* as the kernel has it */
     uintptr_t kernel_end; /* the kernel's break */
     uintptr_t given_end;  /* libc's */
@@ -147,14 +148,19 @@ static void take_out(uintptr_t from, uintptr_t to)
     }
 }
 
+/* The list and the kernel may differ from here on, or a fresh process may have had another answer. */
+static void not_followed(void)
+{
+    mappings.lost = 1;
+    hs_call_mark();
+}
+
 /* The run takes access to from..to away. If it has not mapped all of that itself, it is doubtful: a fresh process binds a function at its
  * first call, and faults if ld.so's tables or slots are not accessible. Here most functions were bound before main (fork/bind.c). */
 static void take_away(uintptr_t from, uintptr_t to)
 {
-    if (covered(from, to) == to - from)
-        return;
-    mappings.lost = 1;
-    hs_call_mark();
+    if (covered(from, to) != to - from)
+        not_followed();
 }
 
 /* Records that from..to was unmapped or replaced. */
@@ -178,6 +184,17 @@ static int failed(long result)
 
 static void make_break_real(void);
 
+/* The kernel's break is above the gap where heap's pages were that wait now, and it may give the gap away. Then these pages cannot go
+ * back, nor can the break move. */
+static void look_at_gap(long made, size_t length)
+{
+    const uintptr_t from = (uintptr_t)made, to = from + round_up(length);
+    if (failed(made) || from >= round_up(mappings.kernel_end) || to <= mappings.present)
+        return;
+    mappings.is_gap_taken = 1;
+    not_followed();
+}
+
 /* The tool wants to map where pages wait, or may, or where the kernel's break reaches beyond the tool's. */
 static void avoid(uintptr_t from, uintptr_t to)
 {
@@ -194,6 +211,10 @@ static long map_memory(uintptr_t address, size_t length, long access, long flags
     if (address)
         avoid(address, address + round_up(length));
     long made = make(SYS_mmap, (long)address, (long)length, access, flags, fd, offset);
+    look_at_gap(made, length);
+    /* What was there is gone, if the kernel gives up late. */
+    if (failed(made) && flags & MAP_FIXED)
+        not_followed();
     if (!failed(made)) {
         uintptr_t from = (uintptr_t)made, to = from + round_up(length);
         int plain = !address && access == (PROT_READ | PROT_WRITE) && flags == (MAP_PRIVATE | MAP_ANONYMOUS);
@@ -221,16 +242,32 @@ static long unmap_memory(uintptr_t from, size_t length)
     long result = is_kept ? 0 : HS_SYS(SYS_munmap, from, length);
     if (result == 0)
         gone(from, to);
+    else if (result != -EINVAL)
+        not_followed();
     give_lock(taken);
     return result;
 }
 
+/* Whether from..to is a part of one mapping, as the run has made it. */
+static int is_in_one(uintptr_t from, uintptr_t to)
+{
+    for (size_t i = 0; i < mappings.count; i++)
+        if (from >= mappings.ranges[i].from && from < to && to <= mappings.ranges[i].to)
+            return 1;
+    return 0;
+}
+
+/* A range of several mappings can be moved only where the kernel has joined them. It joins fresh ones, but not one that has kept pages
+ * (page_cache.c). A call that fails may have moved some of them. */
 static long remap_memory(uintptr_t from, size_t length, size_t new_length, long flags, uintptr_t wanted)
 {
     int taken = take_lock();
     if (flags & MREMAP_FIXED)
         avoid(wanted, wanted + round_up(new_length));
+    if (!is_in_one(from, from + round_up(length)))
+        not_followed();
     long made = make(SYS_mremap, (long)from, (long)length, (long)new_length, flags, (long)wanted, 0);
+    look_at_gap(made, new_length);
     if (!failed(made)) {
         uintptr_t to = (uintptr_t)made;
         int plain = !(flags & ~MREMAP_MAYMOVE) && is_plain(from, from + round_up(length));
@@ -239,7 +276,8 @@ static long remap_memory(uintptr_t from, size_t length, size_t new_length, long 
         gone(from, from + round_up(length));
         take_out(to, to + round_up(new_length));
         add(to, to + round_up(new_length), plain);
-    }
+    } else
+        not_followed();
     give_lock(taken);
     return made;
 }
@@ -316,7 +354,7 @@ static void set_present(uintptr_t end)
     (void)end;
 #else
     uintptr_t wanted = round_up(end), all = round_up(mappings.kernel_end);
-    if (mappings.cannot_park)
+    if (mappings.cannot_park || mappings.is_gap_taken)
         return;
     if (wanted > all)
         wanted = all;
@@ -342,7 +380,8 @@ static int grow_kernel(uintptr_t wanted)
 static long move_break(uintptr_t wanted)
 {
     /* The kernel refuses to grow it over another mapping, or right up to it. */
-    if (wanted < mappings.heap_start || (wanted > mappings.present && covered(mappings.present, round_up(wanted) + PAGE) != 0))
+    const int meets_mapping = wanted > mappings.present && covered(mappings.present, round_up(wanted) + PAGE) != 0;
+    if (mappings.is_gap_taken || wanted < mappings.heap_start || meets_mapping)
         return (long)mappings.given_end;
     if (mappings.cannot_park) {
         mappings.given_end = mappings.kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
@@ -368,6 +407,8 @@ static long move_break(uintptr_t wanted)
 /* Moves the kernel's break to libc's, for a run that is not followed any more. */
 static void make_break_real(void)
 {
+    if (mappings.is_gap_taken)
+        return;
     set_present(mappings.kernel_end);
     mappings.kernel_end = (uintptr_t)HS_SYS(SYS_brk, mappings.given_end);
     mappings.present = round_up(mappings.kernel_end);

@@ -374,6 +374,42 @@ static void hint(const char *what)
     show("there now", mmap(mine, 4096, PROT_READ, flags, -1, 0) == mine);
 }
 
+/* The kernel moves a range of two mappings only if it has joined them. It does so with fresh ones, not with one that has kept pages. */
+static void two_blocks(void)
+{
+    enum { SIZE = 256 << 10 };
+    const int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *upper = mmap(NULL, SIZE, access, flags, -1, 0);
+    memset(upper, 1, SIZE);
+    munmap(upper, SIZE);
+    mmap(NULL, SIZE / 2, PROT_READ, flags, -1, 0);
+    upper = mmap(NULL, SIZE, access, flags, -1, 0);
+    char *const lower = mmap(NULL, SIZE, access, flags, -1, 0);
+    memset(lower, 1, SIZE);
+    show("adjacent", lower + SIZE == upper);
+    show("moved", mremap(lower, 2 * SIZE, 4 * SIZE, MREMAP_MAYMOVE) != MAP_FAILED);
+}
+
+/* Maps all that is free between heap and libraries, after the heap has shrunk. */
+static void gap(void)
+{
+    enum { GROWN = 8 << 20 };
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    const uintptr_t heap = (uintptr_t)sbrk(0);
+    sbrk((intptr_t)(8192 - (heap & 4095)));
+    char *const end = sbrk(GROWN);
+    memset(end, 1, GROWN);
+    sbrk(-GROWN);
+    char *const lowest = mmap(NULL, GROWN, PROT_NONE, flags, -1, 0);
+    char *const all = mmap(NULL, (size_t)(lowest - end), PROT_NONE, flags, -1, 0);
+    show("from the heap on", all == end);
+    show("accessible", mprotect(all, 4096, PROT_READ | PROT_WRITE) == 0);
+    *all = 42;
+    show("there", mmap(all, 4096, PROT_READ, flags, -1, 0) == all);
+    show("heap grown", sbrk(4096) != (void *)-1);
+    show("kept", *all);
+}
+
 /* So many files that one gets the number. */
 static void many(void)
 {
@@ -450,6 +486,12 @@ int main(int argc, char **argv)
         own_page(argv[2]);
     else if (strcmp(how, "hint") == 0)
         hint(argv[2]);
+    else if (strcmp(how, "refused") == 0)
+        show("refused", mmap((void *)0x10000000000, 4096, PROT_READ, MAP_PRIVATE | MAP_FIXED, -1, 0) == MAP_FAILED);
+    else if (strcmp(how, "blocks") == 0)
+        two_blocks();
+    else if (strcmp(how, "gap") == 0)
+        gap();
     else
         return strcmp(how, "nothing") == 0 ? 0 : 2;
     return 0;
