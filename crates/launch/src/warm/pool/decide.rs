@@ -124,6 +124,8 @@ pub(super) struct Start<'a> {
     /// The requester's processor.
     pub here: usize,
     pub now: Instant,
+    /// Whether its run is expected to look at its process number. Set by [`State::decide`].
+    pub looks: bool,
     /// Returns whether these processes, or others if the list is empty, keep all processors busy. Called seldom.
     pub busy: fn(&[i32]) -> bool,
     /// Returns whether one of these processes, of which none has learned, is about to.
@@ -171,6 +173,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
         if policy.compares(spec) && !self.is_eager && waiting.counted.is_none() && waiting.ticket.is_none() {
             self.compare()?;
         }
+        let start = Start { looks: self.health.foresight.expects(&spec.argv), ..start };
         let key = key::of_exe(spec, &self.asked, start.exe);
         let resets = policy.may_reset(spec) && self.health.resets_next();
         let step = self.in_turn(&key, resets, start, waiting);
@@ -256,9 +259,9 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
     ) -> Option<Step<Z, W>> {
         // Without clones each process learns for itself, and has to be asked for that.
         let bit = if start.policy.clones == Clones::None { 0 } else { bit_of(start.spec.argv.len()) };
-        let id = self.nearest_worker(key, bit, start.here)?;
+        let id = self.nearest_worker(key, bit, start)?;
         let mut unit = self.workers.take(id)?;
-        let begins_late = !self.health.renumbers() && stem.is_some_and(|stem| stem.knows_more(&unit, bit));
+        let begins_late = !start.looks && stem.is_some_and(|stem| stem.knows_more(&unit, bit));
         unit.missed += u32::from(begins_late);
         let is_over = start.policy.clones == Clones::Each && unit.runs >= RUNS_EACH;
         let is_outdone = unit.missed > if unit.knows.learned == 0 { 0 } else { MISSED_MAX };
@@ -315,9 +318,19 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
     /// Returns the idle persistent process that ran last: of those that know of `bit` if there are any, and of these one
     /// requested from processor `here`. The memory of a run is in that processor's caches. The kernel wakes the next stage of
     /// a pipeline where the last one ran, so concurrent tests do not queue for one processor while another is idle.
-    fn nearest_worker(&self, key: &[u8], bit: u64, here: usize) -> Option<Id> {
-        let fitting = self.workers.idle().filter(|(_, unit)| *unit.key == *key);
-        let rank = |unit: &Unit<W>| (unit.knows.learned & bit != 0, unit.asked_on == here, unit.last_use());
+    fn nearest_worker(&self, key: &[u8], bit: u64, start: Start<'_>) -> Option<Id> {
+        // A process that gets another number begins at `main` from then on: it serves the requests that need one, and no others.
+        let fits = |unit: &Unit<W>| {
+            let is_of_kind =
+                if start.looks { unit.is_numbered || unit.knows.learned == 0 } else { !unit.is_numbered };
+            is_of_kind && *unit.key == *key
+        };
+        let fitting = self.workers.idle().filter(|(_, unit)| fits(unit));
+        let bit = if start.looks { 0 } else { bit };
+        let rank = |unit: &Unit<W>| {
+            let is_best = unit.knows.learned & bit != 0 || unit.is_numbered;
+            (is_best, unit.asked_on == start.here, unit.last_use())
+        };
         fitting.max_by_key(|(_, unit)| rank(unit)).map(|(id, _)| id)
     }
 
@@ -346,11 +359,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
     fn wait_for_learned(&self, key: &[u8], start: Start<'_>, waiting: &mut Waiting) -> Option<Instant> {
         let Policy { clones, workers_at_once, .. } = *start.policy;
         let is_worth_it = clones == Clones::OfLearned && workers_at_once >= MANY_WORKERS;
-        if !is_worth_it
-            || self.health.renumbers()
-            || !self.workers.is_in_use(key)
-            || !self.stems.are_hoped_for(key)
-        {
+        if !is_worth_it || start.looks || !self.workers.is_in_use(key) || !self.stems.are_hoped_for(key) {
             return None;
         }
         let begin = || Patience::new(For::Learned, start.policy.crowding(), start.now);

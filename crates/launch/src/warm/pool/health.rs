@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::doubt::Doubted;
+use super::foresight::Foresight;
 use crate::warm::OnDoubt;
 use crate::warm::worker::Doubts;
 
@@ -21,11 +22,6 @@ const FORKS_FIRST: u32 = 16;
 const FORKS_MOST: u32 = 1024;
 /// The first number for children: a driver of compilers can be reset once all the tools that it starts are warm.
 const FORKS_OF_STARTER: u32 = 4;
-/// A tool of whose recent runs more than one in this many looked at their process number gets a new one for each. That costs each run a
-/// clone and the deferred snapshot, some 2 ms for clang. Otherwise the run that looks costs a cold run of its test, some 60 ms.
-const NUMBERED_ONE_IN: u32 = 32;
-/// Runs after which both counts are halved, so that old runs count for less.
-const NUMBERED_RECENT: u32 = 256;
 /// The largest share, as one in this many runs. Making a persistent process costs about as much as a few forks.
 const RETIRED_ONE_IN: u64 = 8;
 
@@ -66,6 +62,11 @@ const RETIREMENTS: [Retirement; 8] = [
 impl Retirement {
     fn first(bits: u32) -> Self {
         RETIREMENTS.get(bits.trailing_zeros() as usize).copied().unwrap_or(Retirement::Ended)
+    }
+
+    /// Returns whether it is among the reasons that these bits tell.
+    pub(crate) fn is_in(self, bits: u32) -> bool {
+        RETIREMENTS.iter().position(|why| *why == self).is_some_and(|bit| bits >> bit & 1 == 1)
     }
 }
 
@@ -144,16 +145,10 @@ pub(crate) struct Health {
     forks_last: u32,
     is_trial: bool,
     pub doubted: Doubted,
-    /// Recent runs, and how many of them looked at their process number.
-    numbered: Numbered,
+    /// Which requests make it look at its process number.
+    pub foresight: Foresight,
     /// Whether the tool is cold because one of its runs proves nothing and cannot be repeated.
     pub is_doubtful: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Numbered {
-    runs: u32,
-    looked: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -189,22 +184,6 @@ impl Health {
         self.clean_audits < FIRST_AUDITS || (one_in > 0 && self.claimed % one_in == 0)
     }
 
-    /// Records whether a run in a persistent process looked at its number.
-    pub(crate) fn ran_numbered(&mut self, looked: bool) {
-        let Numbered { runs, looked: before } = &mut self.numbered;
-        if *runs == NUMBERED_RECENT {
-            *runs /= 2;
-            *before /= 2;
-        }
-        *runs += 1;
-        *before += u32::from(looked);
-    }
-
-    /// Returns whether each run gets a process number of its own, and so begins at `main`, as the tool looks at it often.
-    pub(crate) fn renumbers(&self) -> bool {
-        self.numbered.looked * NUMBERED_ONE_IN > self.numbered.runs
-    }
-
     /// Records a run that ended with a reset.
     pub(crate) fn was_reset(&mut self, audited: bool, differs: u32) {
         self.doubted.ran(false);
@@ -227,7 +206,6 @@ impl Health {
         // Such a run is not believed, and each further one would be another to repeat.
         let is_at_once = doubts.of_past() && self.stopped.is_none();
         let why = Retirement::first(bits);
-        self.ran_numbered(why == Retirement::Number);
         *self.retired.entry(why).or_default() += 1;
         self.since.runs += 1;
         self.since.retired += 1;
@@ -316,19 +294,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_their_own_are_for_tools_that_look_at_them_often() {
-        let mut record = Health::default();
-        assert!(!record.renumbers());
-        record.ran_numbered(true);
-        assert!(record.renumbers(), "as most such tools do so in each run");
-        (0..40).for_each(|_| record.ran_numbered(false));
-        assert!(!record.renumbers());
-        (0..1000).for_each(|_| record.ran_numbered(false));
-        let looks = (0..100).take_while(|_| {
-            record.ran_numbered(true);
-            !record.renumbers()
-        });
-        assert!(looks.count() < 9);
+    fn a_look_at_the_number_is_seen_among_other_reasons() {
+        let both = 1 << 1 | 1 << 6;
+        assert_eq!(Retirement::first(both), Retirement::Children);
+        assert!(Retirement::Number.is_in(both));
+        assert!(!Retirement::Number.is_in(1 << 1));
     }
 
     #[test]

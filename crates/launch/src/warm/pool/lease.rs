@@ -7,6 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::foresight::Arguments;
+use super::health::Retirement;
 use super::memory::{Base, Owns, Share};
 use super::permit::{Held, Permit};
 use super::places::Why;
@@ -52,6 +54,7 @@ pub(crate) struct ActiveRun<'p, M: Make> {
     pool: &'p Pool<M>,
     tool: Arc<Tool<M>>,
     held: Held<M::Worker>,
+    arguments: Arguments,
     audited: bool,
     /// Whether the process ends with the run, and has no place.
     is_once: bool,
@@ -170,7 +173,8 @@ impl<'p, M: Make> Lease<'p, M> {
         // The tool's children are in this group, and must not be missed if this process is killed now.
         slot.enter(Entry { pid, pgid });
         held.unit.asked_on = affinity::current();
-        let how = How { audit: audited, near, renumber: self.tool.renumbers() };
+        held.unit.is_numbered |= self.tool.renumbers(spec);
+        let how = How { audit: audited, near, renumber: held.unit.is_numbered };
         match held.unit.process.start(spec, how) {
             Ok(()) => {
                 let now = held.unit.process.pid();
@@ -179,7 +183,7 @@ impl<'p, M: Make> Lease<'p, M> {
                     self.tool.renumbered(held.id(), now);
                     held.unit.process.settle();
                 }
-                Ok(self.active(held, audited, Via::Reset))
+                Ok(self.active(held, audited, Via::Reset, spec))
             }
             Err(Failure::Request(reason)) => {
                 self.give_back_unused(held);
@@ -212,9 +216,10 @@ impl<'p, M: Make> Lease<'p, M> {
             Ok(worker) => {
                 // The zygote keeps a copy of its memory for the processes that it makes.
                 held.unit.base.resize(held.unit.process.mapped());
-                let unit = Unit::worker(worker, &held.unit, affinity::current());
+                let mut unit = Unit::worker(worker, &held.unit, affinity::current());
+                unit.is_numbered = self.tool.renumbers(spec);
                 self.tool.grown(&permit, &unit.key, unit.process.pid());
-                Ok(self.active(Held::new(unit, permit), false, Via::Fork))
+                Ok(self.active(Held::new(unit, permit), false, Via::Fork, spec))
             }
             Err(Failure::NoWorker) => {
                 drop(permit);
@@ -239,7 +244,7 @@ impl<'p, M: Make> Lease<'p, M> {
                 Ok(worker) => {
                     let unit = Unit::worker(worker, &held.unit, affinity::current());
                     let held = Held::new(unit, Permit::without_place());
-                    let run = ActiveRun { is_once: true, ..self.run(held, false) };
+                    let run = ActiveRun { is_once: true, ..self.run(held, false, spec) };
                     Started { pid: run.worker().pid(), via: Via::Fork, run: Some(run) }
                 }
                 Err(Failure::NoWorker) => {
@@ -267,14 +272,14 @@ impl<'p, M: Make> Lease<'p, M> {
         }
     }
 
-    fn active(&self, held: Held<M::Worker>, audited: bool, via: Via) -> Started<'p, M> {
-        let run = ActiveRun { is_new: via == Via::Fork, ..self.run(held, audited) };
+    fn active(&self, held: Held<M::Worker>, audited: bool, via: Via, spec: &Spec<'_>) -> Started<'p, M> {
+        let run = ActiveRun { is_new: via == Via::Fork, ..self.run(held, audited, spec) };
         Started { pid: run.worker().pid(), via, run: Some(run) }
     }
 
-    fn run(&self, held: Held<M::Worker>, audited: bool) -> ActiveRun<'p, M> {
-        let (pool, tool) = (self.pool, Arc::clone(&self.tool));
-        ActiveRun { pool, tool, held, audited, is_once: false, is_new: false, cpu: Cpu::default() }
+    fn run(&self, held: Held<M::Worker>, audited: bool, spec: &Spec<'_>) -> ActiveRun<'p, M> {
+        let (pool, tool, arguments) = (self.pool, Arc::clone(&self.tool), Arguments::of(&spec.argv));
+        ActiveRun { pool, tool, held, arguments, audited, is_once: false, is_new: false, cpu: Cpu::default() }
     }
 }
 
@@ -337,7 +342,7 @@ impl<M: Make> ActiveRun<'_, M> {
     /// Gives the process back after it has reported `ended`. Only then may it serve others.
     pub(crate) fn finish(self, ended: &Ended) {
         self.account();
-        let ActiveRun { pool, tool, mut held, audited, is_once, .. } = self;
+        let ActiveRun { pool, tool, mut held, arguments, audited, is_once, .. } = self;
         let on_doubt = pool.policy.on_doubt;
         if is_once {
             if let Ended::Process { doubts, .. } = ended {
@@ -345,14 +350,18 @@ impl<M: Make> ActiveRun<'_, M> {
             }
             return held.retire(Why::Gone);
         }
+        match ended {
+            Ended::Reset { has_shown, .. } => tool.has_looked(&arguments, *has_shown),
+            Ended::Process { retired, .. } => tool.has_looked(&arguments, Retirement::Number.is_in(*retired)),
+            Ended::NotRun => {}
+        }
         let deferred = match ended {
             // A program has run as its child that may know it.
             Ended::Reset { differs: 0, is_spoiled: true, .. } => {
                 tool.retired(wire::RETIRED_CHILDREN, Doubts::new(wire::RUN_CHILDREN), on_doubt);
                 None
             }
-            Ended::Reset { differs, at_point, children, knows, has_shown, .. } => {
-                tool.ran_numbered(*has_shown);
+            Ended::Reset { differs, at_point, children, knows, .. } => {
                 tool.was_reset(audited, *differs, *at_point, *children).then_some((*at_point, *knows))
             }
             Ended::Process { retired, doubts } => {

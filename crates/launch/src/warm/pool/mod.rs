@@ -9,7 +9,8 @@
 pub(crate) mod account;
 mod decide;
 pub(crate) mod doubt;
-pub(crate) mod health;
+pub(crate) mod foresight;
+mod health;
 mod lease;
 pub(crate) mod memory;
 pub(crate) mod permit;
@@ -163,6 +164,8 @@ pub(crate) struct Unit<P> {
     audits_due: u32,
     /// Number of its runs that would have begun later in a clone.
     missed: u32,
+    /// Whether its runs get process numbers of their own (`foresight.rs`).
+    is_numbered: bool,
 }
 
 /// All tools of a runner, and their processes.
@@ -192,6 +195,7 @@ impl<P> Unit<P> {
             knows: Knowledge::default(),
             audits_due: 0,
             missed: 0,
+            is_numbered: false,
         }
     }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::decide::{Start, State, Step};
+use super::foresight::Arguments;
 use super::health::{Health, Stopped};
 use super::memory::{Base, Budget};
 use super::permit::{Held, Kind, Owner, Permit};
@@ -114,7 +115,16 @@ impl<M: Make> Tool<M> {
         let mut state = self.lock();
         let plan = loop {
             let (here, now) = (affinity::current(), Instant::now());
-            let start = Start { spec, policy, exe: &exe, here, now, busy: are_busy, learning: are_learning };
+            let start = Start {
+                spec,
+                policy,
+                exe: &exe,
+                here,
+                now,
+                looks: false,
+                busy: are_busy,
+                learning: are_learning,
+            };
             let until = match self.decide(&mut state, start, &mut waiting) {
                 Ok(Err(until)) => until,
                 Ok(Ok(plan)) => break Ok(plan),
@@ -339,14 +349,14 @@ impl<M: Make> Tool<M> {
         self.lock().workers.renumbered(id, pid);
     }
 
-    /// Returns whether the next run gets a process number of its own.
-    pub(super) fn renumbers(&self) -> bool {
-        self.lock().health.renumbers()
+    /// Returns whether a run of this request gets a process number of its own.
+    pub(super) fn renumbers(&self, spec: &Spec<'_>) -> bool {
+        self.lock().health.foresight.expects(&spec.argv)
     }
 
-    /// Records whether a run has looked at its process number.
-    pub(super) fn ran_numbered(&self, looked: bool) {
-        self.lock().health.ran_numbered(looked);
+    /// Records whether a run with these arguments has looked at its process number.
+    pub(super) fn has_looked(&self, arguments: &Arguments, looked: bool) {
+        self.lock().health.foresight.ran(arguments, looked);
     }
 
     /// Counts a clone that was made.
@@ -358,9 +368,12 @@ impl<M: Make> Tool<M> {
     pub(super) fn wants_stem(&self, unit: &Unit<M::Worker>, policy: &Policy) -> bool {
         let is_wanted = {
             let mut state = self.lock();
-            state.stems.ran(&unit.key, unit.knows);
-            let may_be = state.health.stopped.is_none() && state.unfit.is_none() && !state.health.renumbers();
+            if !unit.is_numbered {
+                state.stems.ran(&unit.key, unit.knows);
+            }
+            let may_be = state.health.stopped.is_none() && state.unfit.is_none();
             may_be
+                && !unit.is_numbered
                 && match policy.clones {
                     Clones::None => false,
                     Clones::OfLearned => state.stems.want(&unit.key, unit.knows),

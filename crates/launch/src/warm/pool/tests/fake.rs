@@ -274,7 +274,7 @@ impl Trial {
     ) -> Result<Option<Lease<'_, Maker>>, Reason> {
         let (tool, policy) = (self.tool(spec), self.pool.policy());
         while let Some(plan) = tool.try_plan(
-            Start { spec, policy, exe: &[], here: 0, now, busy: |_| false, learning: |_| true },
+            Start { spec, policy, exe: &[], here: 0, now, looks: false, busy: |_| false, learning: |_| true },
             waiting,
         )? {
             if let Some(lease) = self.pool.carry_out(&tool, spec, plan)? {
