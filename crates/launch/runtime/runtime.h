@@ -220,6 +220,8 @@ HS_HIDDEN int hs_strings_show(void);
 HS_HIDDEN void hs_strings_hide(void);
 HS_HIDDEN struct hs_place hs_strings_place(void);
 HS_HIDDEN int hs_strings_are_fixed(const struct hs_job *job);
+/* Places in which the strings of dry runs lie, one after the other: the number of the dry run modulo this. */
+#define HS_DRY_PLACES 4
 /* Variables whose values are hidden in dry runs. */
 #define HS_SECRETS_MAX 16
 HS_HIDDEN int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call,
@@ -427,7 +429,7 @@ HS_HIDDEN void hs_signals_let_go(void);
 HS_HIDDEN enum hs_call_outcome hs_signals_action(struct hs_system_call *call, uintptr_t stack);
 HS_HIDDEN enum hs_call_outcome hs_signals_mask(struct hs_system_call *call, void *context);
 HS_HIDDEN enum hs_call_outcome hs_signals_return(void *context);
-HS_HIDDEN enum hs_call_outcome hs_signals_wait(struct hs_system_call *call, long mask);
+HS_HIDDEN enum hs_call_outcome hs_signals_wait(struct hs_system_call *call, long mask, long size);
 HS_HIDDEN enum hs_call_outcome hs_signals_select(struct hs_system_call *call);
 
 /* usage.c */

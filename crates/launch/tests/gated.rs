@@ -148,12 +148,42 @@ fn memory_from_before_main_that_is_taken_away_is_doubtful() {
             for round in 0..ROUNDS {
                 let (ran, exit) = start(&launcher, &tool, &case(&["page", what]));
                 assert_eq!(ran, cold, "{what} in round {round}, {:?}", exit.via);
-                let is_doubtful = what != "writable" && common::RESETS;
                 assert!(
-                    exit.via.is_warm() && exit.doubtful == is_doubtful,
+                    exit.via.is_warm() && exit.doubtful == common::RESETS,
                     "{what} in round {round}: {exit:?}"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn memory_from_before_main_that_is_changed_is_doubtful() {
+    let tool = tool();
+    for what in ["guarded", "dropped", "collapsed", "moved", "executable"] {
+        for launcher in launchers() {
+            for round in 0..ROUNDS {
+                let (ran, exit) = start(&launcher, &tool, &case(&["change", what]));
+                assert!(
+                    exit.via.is_warm() && exit.doubtful == common::RESETS,
+                    "{what} in round {round}: {exit:?} {ran:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn arguments_are_read_as_the_kernel_reads_them() {
+    let tool = tool();
+    let (cold, _) = start(&Launcher::new(), &tool, &case(&["halves"]));
+    for launcher in launchers() {
+        for round in 0..ROUNDS {
+            let (ran, exit) = start(&launcher, &tool, &case(&["halves"]));
+            assert!(
+                exit.via.is_warm() && (exit.doubtful || ran == cold),
+                "round {round}: {ran:?}, not {cold:?}"
+            );
         }
     }
 }

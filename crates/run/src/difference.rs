@@ -95,13 +95,23 @@ fn name(script: &Script, command: usize, stage: &Stage) -> String {
     format!("stage {} of {count} ({}) of {label}", position + 1, stage.args.join(" "))
 }
 
+/// Compares all statuses first. Output of earlier stages is shown only where a later one fails, and tells less.
 fn steps(script: &Script, a: &Transcript, b: &Transcript) -> Option<Difference> {
+    each_step(script, a, b, status).or_else(|| each_step(script, a, b, stages))
+}
+
+fn each_step(
+    script: &Script,
+    a: &Transcript,
+    b: &Transcript,
+    compare: fn(&str, &Stage, &Stage) -> Option<Difference>,
+) -> Option<Difference> {
     let mut command = 0;
     for (one, other) in a.steps.iter().zip(&b.steps) {
         match (one, other) {
             (Step::Begin(index), Step::Begin(other)) if index == other => command = *index,
             (Step::Stage(one), Step::Stage(other)) => {
-                let found = stages(&name(script, command, one), one, other);
+                let found = compare(&name(script, command, one), one, other);
                 if found.is_some() {
                     return found;
                 }
@@ -114,6 +124,14 @@ fn steps(script: &Script, a: &Transcript, b: &Transcript) -> Option<Difference> 
         .flatten()
 }
 
+/// `None` for different commands, which are no statuses of one.
+fn status(name: &str, a: &Stage, b: &Stage) -> Option<Difference> {
+    if a.args != b.args || (a.status, a.process) == (b.status, b.process) {
+        return None;
+    }
+    Difference::new(format!("the status of {name}"), format!("{:?}", a.process), format!("{:?}", b.process))
+}
+
 fn stages(name: &str, a: &Stage, b: &Stage) -> Option<Difference> {
     let differs = |what: &str, a: &str, b: &str| Difference::new(format!("{what} of {name}"), a, b);
     if a.args != b.args {
@@ -122,8 +140,6 @@ fn stages(name: &str, a: &Stage, b: &Stage) -> Option<Difference> {
         differs("standard output", &a.stdout, &b.stdout)
     } else if a.stderr != b.stderr {
         differs("standard error", &a.stderr, &b.stderr)
-    } else if (a.status, a.process) != (b.status, b.process) {
-        differs("the status", &format!("{:?}", a.process), &format!("{:?}", b.process))
     } else if a.redirected != b.redirected {
         differs("the redirected output", "(a file)", "(another content)")
     } else {

@@ -27,8 +27,9 @@
 
 #if HS_RESETS
 
-/* Runs that must agree before a snapshot is used, the one it is of not counted. */
-#define AGREEING 3
+/* Runs that must agree before a snapshot is used, the one it is of not counted: each has its strings in another place. */
+#define AGREEING (HS_DRY_PLACES - 1)
+#define ALL_PLACES ((1u << HS_DRY_PLACES) - 1)
 /* Dry runs that may disagree: what ld.so binds in the first ones leaves its traces on the stack. */
 #define DISAGREEING_MAX 4
 /* Runs with one number of arguments before it is learned: most numbers come often or once. */
@@ -48,6 +49,7 @@ struct variant {
     /* ON_TRIAL: the process of which this is a clone had AGREED. */
     enum { UNKNOWN, LEARNING, ON_TRIAL, AGREED, REFUSED } stage;
     unsigned runs, dry_runs, agreeing, disagreeing;
+    unsigned places; /* in which the dry runs that agree had their strings (hs_strings_lay_dry), as bits */
     int saved_errno;
     struct hs_delta delta;
     struct hs_pointers pointers;
@@ -402,6 +404,12 @@ static void forget_whole(void)
             point.variants[i].stage = UNKNOWN;
 }
 
+/* The place of the dry run that is under way, as a bit. */
+static unsigned place_of_dry(void)
+{
+    return 1u << (point.watched->dry_runs - 1) % HS_DRY_PLACES;
+}
+
 static void save(uintptr_t given, int number, const struct hs_pointers *pointers)
 {
     if (point.watched == point.whole && !whole_is_relied_on())
@@ -415,6 +423,7 @@ static void save(uintptr_t given, int number, const struct hs_pointers *pointers
     point.watched->saved_errno = number;
     point.watched->pointers = *pointers;
     point.watched->agreeing = 0;
+    point.watched->places = place_of_dry();
     point.watched->stage = LEARNING;
 }
 
@@ -432,7 +441,10 @@ static void learn(uintptr_t given, int number, const struct hs_pointers *pointer
         save(given, number, pointers);
     } else {
         hs_pointers_drop(pointers);
-        if (found == HS_AGREES && ++point.watched->agreeing == AGREEING)
+        if (found != HS_AGREES)
+            return;
+        point.watched->places |= place_of_dry();
+        if (++point.watched->agreeing >= AGREEING && point.watched->places == ALL_PLACES)
             point.watched->stage = AGREED;
     }
 }

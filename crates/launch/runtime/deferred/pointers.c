@@ -164,13 +164,34 @@ static void normalize(struct hs_arrival *at)
         memcpy(at->extended, &(uint16_t){0x37f}, sizeof(uint16_t));
 }
 
-static int same_extended(const struct hs_arrival *then, const struct hs_arrival *now)
+/* What a caller has left in the registers of x87, of vectors and of their masks, a function does not read. Their modes, the flags of
+ * exceptions and whatever else there is it has to keep, or may read. */
+static void forget_vectors(struct hs_arrival *at)
+{
+    static uint32_t from[8], size[8];
+    static const unsigned components[] = {2 /* AVX */, 5, 6, 7 /* AVX-512 */};
+    memset(at->extended + 8, 0, 16); /* the place of the last x87 instruction */
+    memset(at->extended + 32, 0, 416 - 32);
+    for (size_t i = 0; i < sizeof components / sizeof *components; i++) {
+        const unsigned which = components[i];
+        if (!size[which])
+            hs_extended_component(which, &from[which], &size[which]);
+        if (from[which] >= 512 + 64 && from[which] + size[which] <= sizeof at->extended)
+            memset(at->extended + from[which], 0, size[which]);
+    }
+}
+
+static int same_extended(const struct hs_arrival *then, const struct hs_arrival *now, int is_call)
 {
     static struct hs_arrival a, b;
     a = *now;
     b = *then;
     normalize(&a);
     normalize(&b);
+    if (is_call) {
+        forget_vectors(&a);
+        forget_vectors(&b);
+    }
     return memcmp(a.extended, b.extended, 512) == 0 &&
            memcmp(a.extended + 512 + 64, b.extended + 512 + 64, sizeof a.extended - 512 - 64) == 0;
 }
@@ -194,7 +215,7 @@ static int agree(struct hs_pointers *saved, const struct hs_arrival *then, const
     }
     const uint64_t differ = then->flags ^ now->flags;
     if (then->place != now->place || (differ & ~ARITHMETIC) || (differ && !computed && !hs_flags_are_set_anew(now->place)) ||
-        !(is_call || same_extended(then, now)))
+        !same_extended(then, now, is_call))
         return 0;
     memcpy(saved->forms, forms, sizeof forms);
     saved->computed = computed;

@@ -154,7 +154,7 @@ enum hs_watch_look hs_watch_look(struct hs_system_call *call)
     case SYS_rt_sigaction:
         if (hs_call_points_to_strings(call->b) || hs_call_points_to_strings(call->c))
             break;
-        if (call->a != SIGSEGV || call->d != HS_SET_BYTES)
+        if ((int)call->a != SIGSEGV || call->d != HS_SET_BYTES)
             return HS_WATCH_PASSES;
         set_fault((const struct hs_action *)call->b, (struct hs_action *)call->c);
         call->number = 0;

@@ -604,7 +604,7 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_epoll_ctl: return HS_CALL_NATIVE;
     case SYS_select: return known_if(!selects_connection(call));
     case SYS_poll: return known_if(!polls_connection(call));
-    case SYS_ppoll: known_if(!polls_connection(call)); return hs_signals_wait(call, call->d);
+    case SYS_ppoll: known_if(!polls_connection(call)); return hs_signals_wait(call, call->d, call->e);
     case SYS_fcntl:
         if (call->b == F_DUPFD || call->b == F_DUPFD_CLOEXEC)
             return make_descriptor(call);
@@ -633,10 +633,10 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_sigaltstack: return hs_signals_stack(call);
     case SYS_rt_sigaction: return hs_signals_action(call, place->stack);
     case SYS_rt_sigprocmask: return hs_signals_mask(call, context);
-    case SYS_rt_sigsuspend: return hs_signals_wait(call, call->a);
+    case SYS_rt_sigsuspend: return hs_signals_wait(call, call->a, call->b);
     case SYS_pselect6: known_if(!selects_connection(call)); return hs_signals_select(call);
     case SYS_epoll_pwait:
-    case SYS_epoll_pwait2: return hs_signals_wait(call, call->e);
+    case SYS_epoll_pwait2: return hs_signals_wait(call, call->e, call->f);
     case SYS_rt_sigreturn: return hs_signals_return((void *)place->stack);
     case SYS_getrusage: return hs_usage_tell(call);
     case SYS_times: return hs_usage_times(call);

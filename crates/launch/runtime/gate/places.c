@@ -86,8 +86,8 @@ static int lists_own(const struct hs_system_call *call)
     case SYS_vmsplice: break;
     default: return 0;
     }
-    /* The kernel refuses a longer list unread. */
-    const long count = call->c >= 0 && call->c <= UIO_MAXIOV ? call->c : 0, most = sizeof parts / sizeof *parts;
+    /* The kernel takes the lower half, and refuses a longer list unread. */
+    const long given = (long)(unsigned)call->c, count = given <= UIO_MAXIOV ? given : 0, most = sizeof parts / sizeof *parts;
     for (long begin = 0; begin < count; begin += most) {
         const long size = count - begin < most ? count - begin : most;
         if (!hs_signals_fetch(parts, call->b + begin * (long)sizeof *parts, (size_t)size * sizeof *parts))

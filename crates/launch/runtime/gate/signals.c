@@ -401,6 +401,8 @@ enum hs_call_outcome hs_signals_stack(const struct hs_system_call *call)
         stack_is_set();
     else if (wanted.ss_flags != 0)
         hs_call_mark();
+    if (hs_own_has((uintptr_t)wanted.ss_sp, wanted.ss_size))
+        hs_call_mark();
     return HS_CALL_NATIVE;
 }
 
@@ -417,11 +419,11 @@ enum hs_call_outcome hs_signals_return(void *context)
     return HS_CALL_LEAVES;
 }
 
-/* A call that waits under a mask of its own, at `mask`. */
-enum hs_call_outcome hs_signals_wait(struct hs_system_call *call, long mask)
+/* A call that waits under a mask of its own, at `mask`. The kernel refuses any other size than HS_SET_BYTES. */
+enum hs_call_outcome hs_signals_wait(struct hs_system_call *call, long mask, long size)
 {
     uint64_t changed;
-    if (!mask || !hs_signals_fetch(&changed, mask, sizeof changed) || !(changed & SIGSYS_BIT))
+    if (!mask || size != HS_SET_BYTES || !hs_signals_fetch(&changed, mask, sizeof changed) || !(changed & SIGSYS_BIT))
         return HS_CALL_NATIVE;
     changed &= ~SIGSYS_BIT;
     const struct {
@@ -443,10 +445,12 @@ enum hs_call_outcome hs_signals_wait(struct hs_system_call *call, long mask)
 /* pselect6, whose last argument points at a pointer to the mask. */
 enum hs_call_outcome hs_signals_select(struct hs_system_call *call)
 {
-    long mask;
-    if (!call->f || !hs_signals_fetch(&mask, call->f, sizeof mask))
+    struct {
+        long mask, size;
+    } both;
+    if (!call->f || !hs_signals_fetch(&both, call->f, sizeof both))
         return HS_CALL_NATIVE;
-    return hs_signals_wait(call, mask);
+    return hs_signals_wait(call, both.mask, both.size);
 }
 
 /* For the rest of the run, the kernel has what the tool believes; `context` is the frame of the handler that it is in, if any. */

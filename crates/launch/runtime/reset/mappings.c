@@ -155,8 +155,8 @@ static void not_followed(void)
     hs_call_mark();
 }
 
-/* The run takes access to from..to away. If it has not mapped all of that itself, it is doubtful: a fresh process binds a function at its
- * first call, and faults if ld.so's tables or slots are not accessible. Here most functions were bound before main (fork/bind.c). */
+/* The run may take access to from..to away. If it has not mapped all of that itself, it is doubtful: a fresh process binds a function at
+ * its first call, and faults if ld.so's tables or slots are not accessible. Here most functions were bound before main (fork/bind.c). */
 static void take_away(uintptr_t from, uintptr_t to)
 {
     if (covered(from, to) != to - from)
@@ -274,6 +274,8 @@ static long remap_memory(uintptr_t from, size_t length, size_t new_length, long 
         if (flags & ~MREMAP_MAYMOVE)
             mappings.lost = 1;
         gone(from, from + round_up(length));
+        if (flags & MREMAP_FIXED)
+            take_away(to, to + round_up(new_length));
         take_out(to, to + round_up(new_length));
         add(to, to + round_up(new_length), plain);
     } else
@@ -286,18 +288,16 @@ static long protect_memory(uintptr_t from, size_t length, long access)
 {
     int taken = take_lock();
     uintptr_t to = from + round_up(length);
-    if ((access & (PROT_READ | PROT_WRITE)) != (PROT_READ | PROT_WRITE))
-        take_away(from, to);
-    else if (covered(from, to) != to - from)
-        mappings.lost = 1;
+    take_away(from, to);
     make_special(from, to);
     long result = HS_SYS(SYS_mprotect, from, length, access);
     give_lock(taken);
     return result;
 }
 
-/* Advice that changes only the contents of a mapping. */
-static int is_about_contents(long advice)
+/* What an advice does. Others are not known: MADV_COLLAPSE, for one, tells whether the kernel has joined mappings. */
+enum advice { ADVICE_UNKNOWN, ADVICE_ABOUT_CONTENTS, ADVICE_SETS, ADVICE_TAKES_AWAY };
+static enum advice kind_of(int advice)
 {
     switch (advice) {
     case MADV_DONTNEED:
@@ -307,9 +307,27 @@ static int is_about_contents(long advice)
     case MADV_PAGEOUT:
     case MADV_POPULATE_READ:
     case MADV_POPULATE_WRITE:
-        return 1;
+        return ADVICE_ABOUT_CONTENTS;
+    case MADV_NORMAL:
+    case MADV_RANDOM:
+    case MADV_SEQUENTIAL:
+    case MADV_DONTFORK:
+    case MADV_DOFORK:
+    case MADV_MERGEABLE:
+    case MADV_UNMERGEABLE:
+    case MADV_HUGEPAGE:
+    case MADV_NOHUGEPAGE:
+    case MADV_DONTDUMP:
+    case MADV_DODUMP:
+    case MADV_WIPEONFORK:
+    case MADV_KEEPONFORK:
+        return ADVICE_SETS;
+    /* libc's guards of stacks since glibc 2.42; Linux 6.13. */
+    case 102 /* MADV_GUARD_INSTALL */:
+    case 103 /* MADV_GUARD_REMOVE */:
+        return ADVICE_TAKES_AWAY;
     default:
-        return 0;
+        return ADVICE_UNKNOWN;
     }
 }
 
@@ -328,11 +346,19 @@ static long advise_memory(uintptr_t from, size_t length, long advice)
 {
     const uintptr_t to = from + round_up(length);
     int taken = take_lock();
-    if (taken && !is_about_contents(advice))
+    const enum advice kind = kind_of((int)advice);
+    const int drops = (int)advice == MADV_DONTNEED;
+    if (taken && kind != ADVICE_ABOUT_CONTENTS)
         make_special(from, to);
 #ifndef HS_WITHOUT_ADVICE
-    if (taken && covered(from, to) != to - from && !(advice == MADV_DONTNEED && is_restored(from, to)))
-        mappings.lost = 1;
+    if (kind == ADVICE_UNKNOWN)
+        not_followed();
+    else if (covered(from, to) != to - from) {
+        if (kind == ADVICE_TAKES_AWAY || (drops && !is_restored(from, to)))
+            not_followed();
+        else if (!drops)
+            mappings.lost = 1;
+    }
 #endif
     long result = HS_SYS(SYS_madvise, from, length, advice);
     give_lock(taken);

@@ -53,16 +53,22 @@ static struct laid {
     /* At its end: the environment's array follows the arguments', as the kernel has it, and their number comes before them. */
     char *arguments[POINTERS_OF_PAGE];
     char *variables[7 * POINTERS_OF_PAGE]; /* and the auxiliary vector behind them */
-    /* Of dry runs; nothing else can read this. */
-    struct {
-        char before[PAGE]; /* can never be read */
-        char names[6][PAGE]; /* one has the first argument at its end, and the one before it may have what lies before that */
-        char arguments[(ARGUMENTS_MAX + 6) * PAGE], environment[STRINGS_ROOM + (6 * HS_SECRETS_MAX + 8) * PAGE];
-        char behind[PAGE]; /* can never be read */
-    } dry;
+    /* Of dry runs; nothing else can read this. Each place has an area of its own, so that no number of a page or of a larger piece of
+     * memory is the same in all. */
+    union area {
+        struct {
+            char before[PAGE]; /* can never be read */
+            char names[6][PAGE]; /* one has the first argument at its end, and the one before it may have what lies before that */
+            char arguments[(ARGUMENTS_MAX + 6) * PAGE], environment[STRINGS_ROOM + (6 * HS_SECRETS_MAX + 12) * PAGE];
+            char behind[PAGE]; /* can never be read */
+        };
+        char all[8ul << 20];
+    } dry[HS_DRY_PLACES];
     char strings[STRINGS_ROOM];
 } *laid;
-_Static_assert((ARGUMENTS_MAX + 2) / 2 * (FAR + NEAR_MAX) + 2 * PAGE <= sizeof laid->dry.arguments, "all arguments have room");
+_Static_assert((ARGUMENTS_MAX + 2) / 2 * (FAR + NEAR_MAX) + 2 * PAGE <= sizeof laid->dry->arguments, "all arguments have room");
+_Static_assert(HS_MESSAGE_MAX <= sizeof laid->dry->arguments, "also with their own lengths");
+_Static_assert(sizeof(union area) == sizeof laid->dry->all, "an area is large enough");
 /* From the end of the last mapping below, and to its own end. */
 #define APART (16 * PAGE)
 
@@ -101,7 +107,7 @@ int hs_strings_open(void)
     if (made == (long)MAP_FAILED)
         return -1;
     laid = (struct laid *)made;
-    return HS_SYS(SYS_mprotect, &laid->dry, sizeof laid->dry, PROT_NONE) == 0 ? 0 : -1;
+    return HS_SYS(SYS_mprotect, laid->dry, sizeof laid->dry, PROT_NONE) == 0 ? 0 : -1;
 }
 
 /* The variables as the kernel has laid them, and a copy. */
@@ -259,17 +265,22 @@ static char **array_for(const struct hs_job *job, const struct hs_start *start)
     return layout.is_fixed ? laid->variables - (argc + 1) - argc % 2 : laid->arguments + 1;
 }
 
-/* Clears all that runs may have written to. The pages that this request needs are written with zeros, all others dropped by one call:
- * that takes less time than to ask which of them exist. */
+static long drop(char *from, char *to)
+{
+    return from < to ? HS_SYS(SYS_madvise, from, to - from, MADV_DONTNEED) : 0;
+}
+
+/* Clears all that runs may have written to. The pages that this request needs are written with zeros, all others dropped: that takes less
+ * time than to ask which of them exist. */
 static void clear_for(const struct hs_job *job, const struct hs_start *start)
 {
     char *const low = page_of(layout.begin - layout.gap_size), *above = (char *)laid;
     if (layout.argv != start->argv) {
         above = (char *)(layout.argv + job->head->argc + job->head->envc + 2 + layout.auxiliary_words);
-        above = above < (char *)&laid->dry ? page_of(above + PAGE - 1) : (char *)&laid->dry;
+        above = above < (char *)laid->dry ? page_of(above + PAGE - 1) : (char *)laid->dry;
     }
-    if (HS_SYS(SYS_madvise, above, low - above, MADV_DONTNEED) != 0) {
-        clear(laid, &laid->dry);
+    if (drop(above, (char *)laid->dry) != 0 || drop(laid->strings, low) != 0) {
+        clear(laid, laid->dry);
         clear(laid->strings, laid + 1);
     }
     hs_zero((uintptr_t)laid, (uintptr_t)above);
@@ -286,7 +297,7 @@ static void tell(const struct hs_job *job, const struct hs_start *start, struct 
     ((long *)start->argv)[-1] = argc; /* as __libc_stack_end leads there */
     if (argv != start->argv) {
         memcpy(start->argv, argv, count * sizeof *argv);
-        lay_auxiliary(argv + count, &laid->dry);
+        lay_auxiliary(argv + count, laid->dry);
     }
     lay_auxiliary(start->argv + count, layout.auxiliary);
     *call = (struct hs_call){(int)argc, argv, argv + argc + 1};
@@ -380,6 +391,7 @@ int hs_strings_are_fixed(const struct hs_job *job)
 /* The strings of a dry run, while one is laid. Pages that are not in `readable` cannot be read, up to `end`. */
 static struct {
     int is_laid;
+    union area *area;
     uint32_t argc, envc;
     char *argument[ARGUMENTS_MAX], *variable[HS_ROOM + 1]; /* and what follows the last one */
     char *end;
@@ -399,30 +411,40 @@ static int open_pages(char *from, char *to)
     return HS_SYS(SYS_mprotect, pages.from, pages.to - pages.from, PROT_READ | PROT_WRITE) == 0 ? 0 : -1;
 }
 
-/* How the strings of dry runs lie, in turn. Of four dry runs in a row two are an ODD one and the OTHER one that follows it. */
+/* How the strings of dry runs lie, in turn. */
 enum place {
     JOINED, /* the arguments begin right behind the first one, and zeros lie before the environment */
     ODD,    /* the arguments are anywhere, and random bytes lie before the environment */
     OTHER,  /* the same, with other pages in between; where the last ODD one has a bit of an address on a page, this one has it not */
-    PLACES
+    OWN,    /* as JOINED, but each argument is as long as that of the request */
 };
+_Static_assert(OWN + 1 == HS_DRY_PLACES, "the last place");
+/* Dry runs after which an ODD one is somewhere else. Two ODD ones that are learned from are in the same place, so that an OTHER one has the
+ * opposite of both. */
+#define ODD_AGAIN 16
+
+static int is_joined(enum place place)
+{
+    return place == JOINED || place == OWN;
+}
 
 /* Says where hidden strings are on their pages. So no bit of an address is the same in an ODD run and an OTHER one, nor whether an
  * argument is longer than most numbers. */
-static void choose_offset(enum place place)
+static void choose_offset(unsigned turn)
 {
     static uint16_t offsets[ARGUMENTS_MAX + 1];
     uint16_t *const offset = &offsets[dry.argc];
-    if (place == ODD)
+    const enum place place = turn % HS_DRY_PLACES;
+    if (turn % ODD_AGAIN == ODD)
         HS_SYS(SYS_getrandom, offset, sizeof *offset, 0);
-    dry.offset = place == JOINED ? 0 : place == ODD ? *offset & (PAGE - 1) : ~*offset & (PAGE - 1);
+    dry.offset = is_joined(place) ? 0 : place == ODD ? *offset & (PAGE - 1) : ~*offset & (PAGE - 1);
 }
 
 /* Lays every other argument near to the one before it, and the rest far apart. */
 static void place_apart(enum place place)
 {
     const uint32_t steps = place == ODD ? dry.offset : ~dry.offset;
-    char *at = laid->dry.arguments + dry.offset;
+    char *at = dry.area->arguments + dry.offset;
     for (uint32_t i = 1; i < dry.argc; i++) {
         const uint32_t near = 1 + (steps >> i % 8) % NEAR_MAX;
         dry.argument[i] = at;
@@ -430,17 +452,21 @@ static void place_apart(enum place place)
     }
 }
 
-static void place_arguments(enum place place, size_t name_size, const unsigned char *random)
+static void place_arguments(enum place place, const char *name, const unsigned char *random)
 {
-    dry.argument[0] = laid->dry.names[place == JOINED ? 5 : 2 * place - 1] + PAGE - name_size;
-    if (place != JOINED) {
+    const size_t name_size = strlen(name) + 1;
+    const char *own = name + name_size;
+    dry.argument[0] = dry.area->names[is_joined(place) ? 5 : 2 * place - 1] + PAGE - name_size;
+    if (!is_joined(place)) {
         place_apart(place);
         return;
     }
-    char *at = laid->dry.arguments;
+    char *at = dry.area->arguments;
     for (uint32_t i = 1; i < dry.argc; i++) {
+        const size_t own_size = strlen(own) + 1;
         dry.argument[i] = at;
-        at += ALIGNED * (1 + random[i] % (LENGTH_MAX / ALIGNED));
+        at += place == OWN ? own_size : (size_t)ALIGNED * (1 + random[i] % (LENGTH_MAX / ALIGNED));
+        own += own_size;
     }
 }
 
@@ -448,7 +474,7 @@ static void place_arguments(enum place place, size_t name_size, const unsigned c
 static void fill_before(char *string, enum place place)
 {
     const size_t size = (size_t)(string - page_of(string));
-    if (place != JOINED)
+    if (!is_joined(place))
         HS_SYS(SYS_getrandom, page_of(string), size, 0);
 }
 
@@ -517,7 +543,7 @@ static char *lay_environment(const struct hs_job *job, enum place place)
 /* A copy of all that is laid for a dry run and that it may write to. */
 static struct {
     char arrays[sizeof laid->arguments + sizeof laid->variables];
-    char strings[sizeof laid->dry.names + sizeof laid->dry.environment + PAGE];
+    char strings[sizeof laid->dry->names + sizeof laid->dry->environment + PAGE];
     unsigned char random[HS_RANDOM_BYTES];
 } noted;
 _Static_assert(sizeof noted.arrays == offsetof(struct laid, dry), "the copy has all arrays");
@@ -554,19 +580,20 @@ static int compare(void *part, void *copy, size_t size)
 int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call, const unsigned char *is_secret,
                        unsigned turn)
 {
-    const enum place place = turn % PLACES;
+    const enum place place = turn % HS_DRY_PLACES;
     const size_t name_size = strlen(job->strings) + 1;
     unsigned char random[ARGUMENTS_MAX];
     HS_SYS(SYS_getrandom, random, sizeof random, 0);
     dry.argc = job->head->argc;
     dry.envc = job->head->envc;
     dry.is_secret = is_secret;
-    choose_offset(place);
+    dry.area = &laid->dry[place];
+    choose_offset(turn);
     dry.readable_count = 0;
     dry.is_laid = 1;
-    dry.end = laid->dry.behind - 2 * PAGE * place;
+    dry.end = dry.area->behind - 2 * PAGE * place;
     char *const environment = lay_environment(job, place);
-    place_arguments(place, name_size, random);
+    place_arguments(place, job->strings, random);
     if (dry.argc == 1 && environment)
         dry.argument[0] = environment - name_size;
     char *const name = dry.argument[0];
@@ -576,7 +603,7 @@ int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, s
     memcpy(name - layout.gap_size, layout.gap, layout.gap_size);
     draw(1);
     layout.argv = array_for(job, start);
-    clear(laid, &laid->dry);
+    clear(laid, laid->dry);
     memcpy(layout.argv, dry.argument, dry.argc * sizeof *dry.argument);
     layout.argv[dry.argc] = NULL;
     memcpy(layout.argv + dry.argc + 1, dry.variable, dry.envc * sizeof *dry.variable);
@@ -593,7 +620,7 @@ void hs_strings_end_dry(void)
         return;
     for (uint32_t i = 0; i < dry.readable_count; i++)
         clear(dry.readable[i].from, dry.readable[i].to);
-    HS_SYS(SYS_mprotect, &laid->dry, sizeof laid->dry, PROT_NONE);
+    HS_SYS(SYS_mprotect, laid->dry, sizeof laid->dry, PROT_NONE);
     dry.is_laid = 0;
 }
 
@@ -604,13 +631,14 @@ int hs_strings_is_hidden(const void *address)
     for (uint32_t i = 0; i < dry.readable_count; i++)
         if (at >= dry.readable[i].from && at < dry.readable[i].to)
             return 0;
-    return at >= laid->dry.before && at < dry.end;
+    const int is_behind = at >= dry.end && at < dry.area->all + sizeof *dry.area;
+    return at >= laid->dry->all && at < laid->strings && !is_behind;
 }
 
 /* A place that can never be read. */
 const char *hs_strings_hidden(void)
 {
-    return laid->dry.before;
+    return laid->dry->before;
 }
 
 /* Whether the tool has left all as it was laid for a dry run, in arrays at fixed addresses. */
@@ -659,13 +687,13 @@ int hs_strings_name_of(uint64_t word, uint64_t *name)
     const char *at = (const char *)(uintptr_t)word;
     if (hs_strings_is_name(word))
         return -1;
-    if (at < laid->dry.before || at > laid->dry.behind)
+    if (at < laid->dry->all || at >= laid->strings)
         return 0;
-    if (at > dry.end)
-        return -1;
     /* The runtime looks there (hs_watch_touch), and may look anywhere. */
     if (at == hs_strings_hidden())
         at = dry.argument[0];
+    if (at < dry.area->all || at > dry.end)
+        return -1;
     const int is_variable = at >= dry.variable[0];
     char *const *strings = is_variable ? dry.variable : dry.argument;
     const uint32_t index = last_before(strings, is_variable ? dry.envc + 1 : dry.argc, at);

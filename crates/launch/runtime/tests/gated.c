@@ -356,6 +356,47 @@ static void own_page(const char *what)
         show("replaced", mmap(page, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != page);
 }
 
+/* Changes memory of before main, or asks what depends on how the kernel has joined mappings. */
+static void change(const char *what)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    static const char constants[2 * 4096] = {1};
+    static char memory[2 * 4096] = {1};
+    char *const constant = (char *)(((uintptr_t)constants + 4095) & -4096ul);
+    char *const page = (char *)(((uintptr_t)memory + 4095) & -4096ul);
+    if (strcmp(what, "guarded") == 0)
+        show("guarded", madvise(page, 4096, 102));
+    else if (strcmp(what, "dropped") == 0)
+        show("dropped", madvise(constant, 4096, MADV_DONTNEED));
+    else if (strcmp(what, "collapsed") == 0)
+        show("unknown", madvise(mmap(NULL, 4096, PROT_READ, flags, -1, 0), 4096, 1000));
+    else if (strcmp(what, "moved") == 0) {
+        char *const mine = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags, -1, 0);
+        show("moved", mremap(mine, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, page) == page);
+    } else {
+        char *const heap = (char *)(((uintptr_t)sbrk(64 * 4096) + 4095) & -4096ul);
+        show("executable", mprotect(heap, 4096, PROT_READ | PROT_WRITE | PROT_EXEC));
+    }
+}
+
+/* Arguments of which the kernel reads a part only, or that it refuses. */
+static void halves(void)
+{
+    const uint64_t all = ~0ull;
+    const struct {
+        const uint64_t *mask;
+        size_t size;
+    } both = {&all, 4};
+    const struct timespec none = {0, 0};
+    const int fd = open("/dev/null", O_WRONLY), events = epoll_create1(0);
+    const struct iovec part = {(void *)0x1d4a00000000, 1};
+    struct epoll_event event;
+    show("waits", syscall(SYS_ppoll, NULL, 0, &none, &all, 4));
+    show("selects", syscall(SYS_pselect6, 0, NULL, NULL, NULL, &none, &both));
+    show("is told", syscall(SYS_epoll_pwait, events, &event, 1, 0, &all, 4));
+    show("writes", syscall(SYS_writev, fd, &part, 1 | 1l << 32));
+}
+
 /* Asks for a place that is taken: in part by what this run has mapped, or, "before", by a page from before main. */
 static void hint(const char *what)
 {
@@ -488,6 +529,10 @@ int main(int argc, char **argv)
         hint(argv[2]);
     else if (strcmp(how, "refused") == 0)
         show("refused", mmap((void *)0x10000000000, 4096, PROT_READ, MAP_PRIVATE | MAP_FIXED, -1, 0) == MAP_FAILED);
+    else if (strcmp(how, "change") == 0)
+        change(argv[2]);
+    else if (strcmp(how, "halves") == 0)
+        halves();
     else if (strcmp(how, "blocks") == 0)
         two_blocks();
     else if (strcmp(how, "gap") == 0)

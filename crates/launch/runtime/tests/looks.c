@@ -52,7 +52,7 @@ enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL
        WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES, SECONDS, PROCESSOR,
        ARRAY, WAKES, BEHIND, OVERWRITES, LAST, PROTECTS, FIRST, ABOVE, BETWEEN, LENGTHS, ALIGNED, HASHED, PACKED, INSIDE, FAR,
        MAPS_FILE, ENDS_RAW, EXECUTES, WRITES_AROUND, LEAVES, PLACE, TRAPS, RANDOM, DISTANCE, TRAPS_TWICE,
-       WORKS };
+       WORKS, RANGE, EXACT, PAGES, CHUNKS, INEXACT };
 
 extern char **environ;
 static int kept_argc, early_result;
@@ -218,6 +218,21 @@ static void before(int argc, char **argv)
     /* What can be made of addresses. */
     case BETWEEN: early_result = argc > 1 && argv[1] == argv[0] + strlen(argv[0]) + 1; break;
     case LENGTHS: early_result = argc > 2 ? (int)(argv[2] - argv[1]) : (int)(environ[0] - argv[0]); break;
+    case RANGE: early_result = argc > 4 && argv[4] - argv[3] > 8 && argv[4] - argv[3] < 64; break;
+    case EXACT: early_result = argc > 3 ? (argv[2] - argv[1] == 3) + 2 * (argv[3] - argv[2] == 1) : 0; break;
+    case PAGES: kept_ticks = (uintptr_t)argv[argc > 1] >> 12; break;
+    case CHUNKS: kept_ticks = (uintptr_t)environ[0] >> 20; break;
+#if defined(__x86_64__)
+    /* A flag of the vector unit, before a function that ends the watch. */
+    case INEXACT: {
+        volatile double third = 1;
+        if (argc > 2 && argv[2] - argv[1] < 20)
+            third /= 3;
+        kept_time.tv_sec = time(NULL);
+        early_result = (_mm_getcsr() & _MM_EXCEPT_INEXACT) != 0;
+        break;
+    }
+#endif
     case ALIGNED: early_result = argc > 1 ? ((uintptr_t)argv[1] % 16) == ((uintptr_t)argv[argc] % 16) : 0; break;
     case HASHED:
         kept_argv = calloc(64, sizeof *kept_argv);
@@ -288,6 +303,10 @@ static void show(int argc, char **argv, int number)
         printf("worked %d\n", clock() >= CLOCKS_PER_SEC / 333);
     for (int i = 0; EARLY == HASHED && i < argc; i++)
         printf("found %d\n", kept_argv[((uintptr_t)argv[i] >> 4 ^ (uintptr_t)argv[i] >> 9) % 64] != NULL);
+    if (EARLY == PAGES)
+        printf("page %d\n", kept_ticks == (uintptr_t)argv[argc > 1] >> 12);
+    if (EARLY == CHUNKS)
+        printf("chunk %d\n", kept_ticks == (uintptr_t)environ[0] >> 20);
     for (int i = 0; EARLY == PACKED && i < argc; i++) {
         char *argument;
         memcpy(&argument, packed + 1 + (size_t)i * sizeof argument, sizeof argument);

@@ -219,6 +219,11 @@ const FIRST: [bool; 256] = {
     first
 };
 
+/// Returns whether the loader, libc or a run-time library may read this variable in any program.
+pub fn is_read_by_libraries(name: &std::ffi::OsStr) -> bool {
+    in_key(name.as_encoded_bytes())
+}
+
 /// Returns whether the variable is in the key of every program.
 pub(crate) fn is_always_in(name: &[u8]) -> bool {
     in_key(name)

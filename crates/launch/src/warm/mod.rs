@@ -33,6 +33,7 @@ use std::sync::{Arc, OnceLock};
 pub use ahead::Ahead;
 pub use files::StatCache;
 pub use image::needed_glibc;
+pub use key::is_read_by_libraries;
 pub use made_up::leads_through_made_up;
 pub use policy::{Choice, Clones, Nested, OnDoubt, Policy, cache_directory};
 pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};

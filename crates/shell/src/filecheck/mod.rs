@@ -242,6 +242,9 @@ impl FileChecks {
         if call.env.get("LD_PRELOAD").is_some() {
             return Err(Undecided("LD_PRELOAD"));
         }
+        if !has_fixed_libraries(call.env) {
+            return Err(Undecided("an LD_LIBRARY_PATH that depends on the directory"));
+        }
         let dialect = dialect(call.program).ok_or(Undecided("another name"))?;
         if dialect == Dialect::Pypi && !python::is_plain(call.program, call.env) {
             return Err(Undecided("a variable that changes what a Python script does"));
@@ -385,6 +388,12 @@ fn plain_environment(env: &[(OsString, OsString)]) -> Environment {
 /// Returns the same in the form that a process takes.
 fn plain_block(env: &[(OsString, OsString)]) -> EnvBlock {
     EnvBlock::new(&plain_environment(env))
+}
+
+/// Returns whether the loader finds the same libraries in each directory.
+fn has_fixed_libraries(env: &Environment) -> bool {
+    let path = env.get("LD_LIBRARY_PATH").map(|path| path.as_encoded_bytes()).unwrap_or_default();
+    path.is_empty() || path.split(|byte| b":;".contains(byte)).all(|part| part.starts_with(b"/"))
 }
 
 #[cfg(test)]

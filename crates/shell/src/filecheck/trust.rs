@@ -38,7 +38,7 @@ pub(super) const NOT_YET: &str = "not put to the test yet";
 pub(super) struct Tool {
     pub program: PathBuf,
     pub dialect: Dialect,
-    /// The variables that control the loader, or for a Python script all that may matter.
+    /// The variables that the loader, libc and run-time libraries read, or for a Python script all that may matter.
     pub loader: Vec<(OsString, OsString)>,
     /// Its environment at the first use. It is no part of the identity.
     pub environment: Ignored,
@@ -63,7 +63,7 @@ impl std::hash::Hash for Ignored {
 impl Tool {
     pub fn new(program: &Path, dialect: Dialect, env: &Environment) -> Self {
         let counts = |name: &std::ffi::OsStr| match dialect {
-            Dialect::Llvm => name.to_string_lossy().starts_with("LD_"),
+            Dialect::Llvm => hotstart_launch::is_read_by_libraries(name),
             Dialect::Pypi => python::counts(name),
         };
         let all = || env.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
