@@ -595,6 +595,35 @@ OBSERVE(map_blocks_remapped)
         say("moved %d", mremap(lower, 2 * size, 4 * size, MREMAP_MAYMOVE) != MAP_FAILED);
 }
 
+/* Which mappings the kernel has joined. */
+OBSERVE(map_blocks_collapsed)
+{
+    const size_t size = 1ul << 20;
+    const int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *blocks[4];
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 4; i++)
+            memset(blocks[i] = mmap(NULL, size, access, flags, -1, 0), 1, size);
+        for (int i = 0; round == 0 && i < 4; i++)
+            munmap(blocks[i], size);
+    }
+    char *const large = (char *)(((uintptr_t)blocks[3] + (2ul << 20) - 1) & -(2ul << 20));
+    if (blocks[3] + 3 * size == blocks[0])
+        say_result("collapse", madvise(large, 2ul << 20, 25 /* MADV_COLLAPSE */));
+}
+
+/* The kernel reads the lower half of a number of buffers. */
+OBSERVE(buffers_by_half)
+{
+    const struct iovec part = {(void *)0x1d4a00000000, 1};
+    int ends[2];
+    if (pipe(ends) != 0)
+        return;
+    say_result("write", RAW(SYS_writev, ends[1], &part, 1 | 1l << 32));
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* Addresses that a tool may want because they are far from everything. */
 OBSERVE(map_at_far_places)
 {

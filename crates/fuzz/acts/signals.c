@@ -395,3 +395,18 @@ OBSERVE(signal_told_fault)
     SAY3("fault %lu %lu %lu", last_fault[0], last_fault[1], last_fault[2]);
 }
 #endif
+
+/* The kernel takes a mask of one size only. */
+OBSERVE(masks_of_a_wrong_size)
+{
+    const uint64_t all = ~0ull;
+    const struct {
+        const uint64_t *mask;
+        size_t size;
+    } both = {&all, 4};
+    const struct timespec none = {0, 0};
+    say_result("ppoll", RAW(SYS_ppoll, NULL, 0, &none, &all, 4));
+    say_result("pselect", RAW(SYS_pselect6, 0, NULL, NULL, NULL, &none, &both));
+    say_result("action", RAW(SYS_rt_sigaction, SIGURG, NULL, NULL, 4));
+    say_result("half", RAW(SYS_rt_sigaction, SIGURG | 1l << 32, NULL, NULL, 8));
+}
