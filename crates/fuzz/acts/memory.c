@@ -595,6 +595,18 @@ OBSERVE(map_blocks_remapped)
         say("moved %d", mremap(lower, 2 * size, 4 * size, MREMAP_MAYMOVE) != MAP_FAILED);
 }
 
+/* Behind an uneven break, up to the end of its page. */
+MIXED(break_uneven)
+{
+    char *const before = sbrk(0), *const page = (char *)(((uintptr_t)before + PAGE) & -PAGE);
+    if (sbrk(page - before + 100) != before)
+        return;
+    char *const end = page + PAGE;
+    say("set %d", any_set(page, PAGE));
+    memset(page, 1, (size_t)(end - page));
+    sbrk(before - page - 100);
+}
+
 /* Which mappings the kernel has joined. */
 OBSERVE(map_blocks_collapsed)
 {

@@ -112,6 +112,8 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("child", Reason::Threads),
         ("own_signal", Reason::ReadsIdentity),
         ("unknown", Reason::ConstructorCall),
+        ("connection", Reason::ConstructorCall),
+        ("runtimes_file", Reason::ReadsSystem),
         ("foreign_area", Reason::ConstructorCall),
         ("foreign_number", Reason::ConstructorCall),
         ("long_arguments", Reason::ConstructorsDiffer),

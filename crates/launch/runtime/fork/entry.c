@@ -107,7 +107,8 @@ int hs_is_zygote(void)
 {
     int type = 0;
     socklen_t size = sizeof type;
-    return getsockopt(HS_CONTROL_FD, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+    /* By an instruction of its own: an observer allows it to no other. */
+    return HS_SYS(SYS_getsockopt, HS_CONTROL_FD, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
 static void prepare(void)

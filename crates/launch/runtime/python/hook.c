@@ -166,9 +166,10 @@ void hs_python_begin(int argc, char **argv, char **envp)
 int hs_python_is_wanted(void)
 {
     struct hs_mode mode;
-    const ssize_t got = recv(HS_CONTROL_FD, &mode, sizeof mode, MSG_DONTWAIT);
-    hs_python_is_observed = got == sizeof mode && mode.observed;
-    return got == sizeof mode && mode.version == HS_VERSION && mode.python;
+    /* By an instruction of its own: an observer allows it to no other. */
+    const long got = HS_SYS(SYS_recvfrom, HS_CONTROL_FD, &mode, sizeof mode, MSG_DONTWAIT, NULL, NULL);
+    hs_python_is_observed = got == (long)sizeof mode && mode.observed;
+    return got == (long)sizeof mode && mode.version == HS_VERSION && mode.python;
 }
 
 #else

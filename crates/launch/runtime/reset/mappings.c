@@ -331,11 +331,13 @@ static enum advice kind_of(int advice)
     }
 }
 
-/* Whether from..to is memory that this run has mapped, or of which the reset writes every byte that differs. What the tool cannot write
- * is not saved, though the kernel may take its pages away: a table of ld.so's, or what a constructor has filled. */
+/* Whether from..to is memory of which the reset writes every byte that differs, and of which this run has mapped nothing. What the tool
+ * cannot write is not saved, though the kernel may take its pages away: a table of ld.so's, or what a constructor has filled. */
 static int is_restored(uintptr_t from, uintptr_t to)
 {
-    uintptr_t heap = hs_memory_heap().end, sum = covered(from, to) + hs_memory_saved(from, to);
+    uintptr_t heap = hs_memory_heap().end, sum = hs_memory_saved(from, to);
+    if (covered(from, to) != 0)
+        return 0;
     const uintptr_t high = to < mappings.present ? to : mappings.present;
     heap = heap > from ? heap : from;
     return sum + (heap < high ? high - heap : 0) == to - from;
@@ -623,8 +625,8 @@ static void reset_heap(void)
         mappings.kernel_end = (uintptr_t)HS_SYS(SYS_brk, heap.end);
         mappings.present = round_up(mappings.kernel_end);
     }
-    const uintptr_t top = mappings.highest < mappings.kernel_end ? mappings.highest : mappings.kernel_end;
-    /* Memory that the tool has given back was made zero then. */
+    const uintptr_t highest = round_up(mappings.highest), last = round_up(mappings.kernel_end), top = highest < last ? highest : last;
+    /* Of its last page a run may write to all, wherever the break is. Memory that the tool has given back was made zero then. */
     const uintptr_t end = top < mappings.present ? top : mappings.present;
     if (end > heap.end)
         hs_zero(heap.end, end);

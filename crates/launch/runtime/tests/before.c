@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -519,6 +520,15 @@ static inline void kernels_time(int argc, char **argv)
     number = now.tv_nsec;
 }
 static inline void kernels_library(int argc, char **argv) { nothing(argc, argv); number = getauxval(AT_SYSINFO_EHDR) != 0; }
+/* Asks for the runtime's connection, and for its file. */
+static inline void connection(int argc, char **argv)
+{
+    int kind = 0;
+    socklen_t size = sizeof kind;
+    nothing(argc, argv);
+    number = getsockopt(62, SOL_SOCKET, SO_TYPE, &kind, &size) == 0;
+}
+static inline void runtimes_file(int argc, char **argv) { nothing(argc, argv); number = access("/proc/self/fd/63", F_OK) == 0; }
 static inline void unknown(int argc, char **argv) { nothing(argc, argv); number = getpriority(PRIO_PROCESS, 0); }
 static inline void computes(int argc, char **argv)
 {

@@ -203,6 +203,35 @@ static void knows_what_a_hint_overlaps(void)
     CHECK(!hs_mappings_overlap(at, 1));
 }
 
+/* A run may write behind an uneven break, up to the end of its page. */
+static void the_breaks_last_page_is_zero_for_the_next_run(void)
+{
+    open_worker();
+    const uintptr_t uneven = heap.end + PAGES(3) + 100, end = round_up(uneven);
+    CHECK_EQUAL(call(SYS_brk, (long)uneven, 0, 0, 0, 0, 0), uneven);
+    fill(heap.end, end, 0x5a);
+    end_run();
+    CHECK_EQUAL(call(SYS_brk, (long)end, 0, 0, 0, 0, 0), end);
+    CHECK(is_zero(heap.end, end));
+    end_run();
+}
+
+/* What a run has mapped where a part of the heap was is not restored, though it was saved. */
+static void no_memory_counts_twice_as_restored(void)
+{
+    open_worker();
+    const uintptr_t base = (uintptr_t)mmap(NULL, PAGES(3), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    saved_from = base;
+    saved_to = base + PAGES(2);
+    CHECK(is_restored(base, base + PAGES(2)));
+    add(base, base + PAGE, 0);
+    CHECK(!is_restored(base, base + PAGES(3)));
+    take_out(base, base + PAGE);
+    munmap((void *)base, PAGES(3));
+    saved_from = saved_to = 0;
+    end_run();
+}
+
 /* A large block waits for the next run, unless something was done to it that a fresh one would not have. */
 static void keeps_large_plain_blocks(void)
 {
@@ -462,6 +491,8 @@ const struct unit_test tests_of_mappings[] = {
     {"mappings: undoes whatever a run maps", undoes_whatever_a_run_maps},
     {"mappings: a part is unmapped and the rest undone", a_part_is_unmapped_and_the_rest_undone},
     {"mappings: knows what a hint overlaps", knows_what_a_hint_overlaps},
+    {"mappings: the break's last page is zero for the next run", the_breaks_last_page_is_zero_for_the_next_run},
+    {"mappings: no memory counts twice as restored", no_memory_counts_twice_as_restored},
     {"mappings: keeps large plain blocks", keeps_large_plain_blocks},
     {"mappings: what cannot be undone is lost", what_cannot_be_undone_is_lost},
     {"mappings: advice is for memory that is restored", advice_is_for_memory_that_is_restored},

@@ -182,7 +182,9 @@ fn judge_files(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_fcntl if run.opened.contains_key(&fd) && is_harmless_fcntl(b as i32) => Ok(After::Nothing),
         libc::SYS_close if run.opened.remove(&fd).is_some() => Ok(After::Nothing),
         // The runtime's own.
-        libc::SYS_getsockopt | libc::SYS_recvfrom if fd == wire::CONTROL_FD => Ok(After::Nothing),
+        libc::SYS_getsockopt | libc::SYS_recvfrom if fd == wire::CONTROL_FD && run.is_runtime(call.ip) => {
+            Ok(After::Nothing)
+        }
         _ => Err(unknown(call)),
     }
 }
@@ -410,7 +412,7 @@ fn open(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, flags: i32) -> Resu
 
 /// Records a path that is looked at, if that is allowed.
 fn settle(run: &mut Run<'_>, call: Entry, dir: i32, path: &Path, aspect: Aspect) -> Result<Opened, Refusal> {
-    if run.is_ours(path) {
+    if run.is_loader(call.ip) && run.is_ours(path) {
         return Ok(Opened::Ours);
     }
     let path = match run.opened.get(&dir) {

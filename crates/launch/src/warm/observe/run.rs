@@ -646,6 +646,13 @@ impl<'a> Run<'a> {
         (self.loader.0..self.loader.1).contains(&ip)
     }
 
+    /// Returns whether the instruction is the runtime's.
+    pub(super) fn is_runtime(&self, ip: u64) -> bool {
+        let maps = self.maps().unwrap_or_default();
+        maps.iter()
+            .any(|mapping| (mapping.from..mapping.to).contains(&ip) && mapping.path.starts_with(RUNTIME))
+    }
+
     /// Returns whether this file is the loader, or the libc that belongs to it.
     pub(super) fn is_libc(&self, path: &str) -> bool {
         maps::is_libc(path, &self.loader_file)

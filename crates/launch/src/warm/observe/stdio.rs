@@ -2,25 +2,31 @@
 
 use std::fs::File;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FileType, MemfdFlags, Mode, SeekFrom};
+use rustix::fs::{FileType, MemfdFlags, Mode, SeekFrom, Stat};
 
 use crate::Spec;
 
 const PERMISSIONS: u32 = 0o7777;
+/// The file system of pipes without a name (linux/magic.h).
+const PIPES: u64 = 0x5049_5045;
+/// The greatest age of a file that counts as made for its start. A placeholder is new as well.
+const NEW: Duration = Duration::from_secs(600);
 
 /// The answers of `fstat` and `lseek` for a descriptor, as far as a zygote can have a similar one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// The null device.
     Null,
-    /// A pipe.
+    /// A pipe without a name.
     Pipe,
     /// A socket.
     Socket,
     /// A terminal.
     Terminal,
-    /// An empty regular file with these permissions and at most one name. (A constructor may choose its buffers by the size.)
+    /// An empty regular file of the runner's own user with these permissions and at most one name, made lately. (A constructor may choose
+    /// its buffers by the size, or act by the owner or by the age.)
     File(u16),
     /// Any other. A tool that looks at such a descriptor is started cold.
     Other,
@@ -29,18 +35,36 @@ pub(crate) enum Class {
 /// Returns the class of an open descriptor.
 pub(crate) fn class(fd: BorrowedFd<'_>) -> Class {
     let Ok(stat) = rustix::fs::fstat(fd) else { return Class::Other };
-    let null = rustix::fs::makedev(1, 3);
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Fifo => Class::Pipe,
+        FileType::Fifo if rustix::fs::fstatfs(fd).is_ok_and(|system| system.f_type as u64 == PIPES) => {
+            Class::Pipe
+        }
         FileType::Socket => Class::Socket,
-        FileType::CharacterDevice if stat.st_rdev == null => Class::Null,
+        FileType::CharacterDevice if is_null(&stat) => Class::Null,
         FileType::CharacterDevice if rustix::termios::isatty(fd) => Class::Terminal,
-        FileType::RegularFile if stat.st_size == 0 && stat.st_blocks == 0 && stat.st_nlink <= 1 => {
+        FileType::RegularFile
+            if stat.st_size == 0 && stat.st_blocks == 0 && stat.st_nlink <= 1 && is_made_for_it(&stat) =>
+        {
             let is_at_begin = rustix::fs::seek(fd, SeekFrom::Current(0)) == Ok(0);
             if is_at_begin { Class::File((stat.st_mode & PERMISSIONS) as u16) } else { Class::Other }
         }
         _ => Class::Other,
     }
+}
+
+/// Returns whether this is the null device under its own name. Another node may have another owner or age.
+fn is_null(stat: &Stat) -> bool {
+    let null = rustix::fs::makedev(1, 3);
+    let own = || rustix::fs::stat("/dev/null").map(|own| (own.st_dev, own.st_ino));
+    stat.st_rdev == null && own() == Ok((stat.st_dev, stat.st_ino))
+}
+
+fn is_made_for_it(stat: &Stat) -> bool {
+    let is_ours = stat.st_uid == rustix::process::geteuid().as_raw()
+        && stat.st_gid == rustix::process::getegid().as_raw();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
+    is_ours
+        && [stat.st_mtime, stat.st_ctime].iter().all(|time| (now - NEW.as_secs() as i64..=now).contains(time))
 }
 
 impl Class {
