@@ -79,10 +79,13 @@ fn memory_is_mapped_and_unmapped_as_in_a_fresh_process() {
             let (ran, exit) = start(&warm, &victim, &case(&[seed]));
             assert_eq!(ran.stdout, expected.stdout, "{seed} in round {round}, {:?}", exit.via);
             assert_eq!(&ran, expected, "{seed} in round {round}, {:?}", exit.via);
+            // A call that fails may have changed mappings before.
+            let fails = ran.stdout.lines().any(|line| line.starts_with("remap") && line.ends_with(": -1"));
+            assert!(exit.doubtful == fails, "{seed} in round {round}: {}", ran.stdout);
         }
     }
     let tool = warm.statistics().tools.remove(0);
-    assert!(tool.resets > 80 && tool.only_forked.is_none() && tool.retired.is_empty(), "{tool:?}");
+    assert!(tool.resets > 40 && tool.retired.keys().all(|why| *why == Retirement::Calls), "{tool:?}");
     let warm = resetting_launcher(&["maps"]);
     for seed in seeds.iter().map(|seed| format!("{seed}c")) {
         let (expected, _) = start(&Launcher::new(), &victim, &case(&[&seed]));
@@ -186,7 +189,7 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         // The end of a process does not wait for what a socket still holds.
         ("late", Retirement::Calls),
         ("lingers", Retirement::Calls),
-        ("permit", Retirement::Mappings),
+        ("permit", Retirement::Calls),
         // ld.so would fault when it binds a function.
         ("protect", Retirement::Calls),
         ("over", Retirement::Calls),

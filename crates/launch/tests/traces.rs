@@ -120,6 +120,11 @@ fn memory_around_the_tools_own_is_as_in_a_fresh_process() {
 
 /// Runs these one after the other, a few times, cold and warm.
 fn compare(runs: &[&[&str]]) {
+    compare_believed(runs, |_| false);
+}
+
+/// The same, where some runs may be doubtful: then only the others have to be as cold ones.
+fn compare_believed(runs: &[&[&str]], may_be_doubtful: impl Fn(&[&str]) -> bool) {
     let tool = tool();
     let cold = Launcher::new();
     let expected: Vec<_> = runs.iter().map(|run| start(&cold, &tool, &case(run)).0).collect();
@@ -127,7 +132,8 @@ fn compare(runs: &[&[&str]]) {
         for round in 0..ROUNDS {
             for (run, expected) in runs.iter().zip(&expected) {
                 let (ran, exit) = start(&launcher, &tool, &case(run));
-                assert!(exit.via.is_warm() && !exit.doubtful, "{run:?}: {:?}", exit.via);
+                assert!(exit.via.is_warm(), "{run:?}: {:?}", exit.via);
+                assert!(!exit.doubtful || may_be_doubtful(run), "{run:?}: {:?}", exit.via);
                 assert_eq!(ran, *expected, "{run:?} in round {round}, {:?}", exit.via);
             }
         }
@@ -136,7 +142,8 @@ fn compare(runs: &[&[&str]]) {
 
 #[test]
 fn a_deep_stack_is_not_left_to_the_next_run() {
-    compare(&[&["deep"], &["under"], &["around"]]);
+    // It drops a page of the stack.
+    compare_believed(&[&["deep"], &["under"], &["around"]], |run| run == ["under"]);
 }
 
 /// Functions that follow may read by mistake what they have not written.
@@ -179,7 +186,7 @@ fn a_run_that_overruns_a_buffer_towards_its_arguments_is_not_believed() {
 #[test]
 fn advice_on_memory_that_is_not_saved_is_no_business_of_the_next_run() {
     for advice in ["0", "1", "2", "3", "4", "5", "6"] {
-        compare(&[&["advise", advice], &["constant"], &["constant"]]);
+        compare_believed(&[&["advise", advice], &["constant"], &["constant"]], |run| run[0] == "advise");
     }
 }
 

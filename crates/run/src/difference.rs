@@ -236,6 +236,27 @@ mod tests {
         assert_eq!((found.first.as_str(), found.second.as_str()), ("b", "c"));
     }
 
+    /// The first stage's output is shown only since the second one has failed.
+    #[test]
+    fn a_status_is_told_before_the_output_of_earlier_stages() {
+        let pipeline = |output: &str, status: i32| {
+            let mut seen = seen(output, "b");
+            let Step::Stage(first) = seen.transcript.steps[1].clone() else { unreachable!() };
+            let second = Stage {
+                args: vec!["FileCheck".into()],
+                status,
+                position: (1, 2),
+                stdout: String::new(),
+                ..first
+            };
+            seen.transcript.steps.push(Step::Stage(second));
+            seen
+        };
+        let found = between(&script(), &pipeline("", 0), &pipeline("shown", 1)).expect("a difference");
+        assert_eq!(found.what, "the status of stage 2 of 2 (FileCheck) of RUN: at line 7");
+        assert!(found.may_be_a_wrong_match());
+    }
+
     #[test]
     fn a_missing_file_counts() {
         let mut more = seen("a", "b");

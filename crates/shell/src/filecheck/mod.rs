@@ -401,6 +401,34 @@ mod tests {
     use super::trust::{Mark, Verdict};
     use super::*;
 
+    #[test]
+    fn libraries_that_depend_on_the_directory_leave_a_call_to_filecheck() {
+        let with = |path: &str| has_fixed_libraries(&[("LD_LIBRARY_PATH", path)].into_iter().collect());
+        for path in ["", "/lib", "/lib:/usr/lib", "/lib;/opt"] {
+            assert!(with(path), "{path}");
+        }
+        for path in ["lib", "/lib:", ":/lib", "/lib::/opt", "/lib:opt", "$ORIGIN/lib"] {
+            assert!(!with(path), "{path}");
+        }
+        assert!(has_fixed_libraries(&Environment::new()));
+    }
+
+    /// libc may fail by these, whatever FileCheck would do.
+    #[test]
+    fn variables_that_libraries_read_make_another_filecheck() {
+        let with = |name: &str| {
+            let env = [(name, "1")].into_iter().collect();
+            Tool::new(Path::new("/FileCheck"), Dialect::Llvm, &env)
+        };
+        let plain = Tool::new(Path::new("/FileCheck"), Dialect::Llvm, &Environment::new());
+        for name in ["LD_BIND_NOW", "GLIBC_TUNABLES", "MALLOC_TOP_PAD_", "ASAN_OPTIONS"] {
+            assert_ne!(with(name), plain, "{name}");
+        }
+        for name in ["LIT_CURRENT_TESTCASE", "LANG", "LC_ALL"] {
+            assert_eq!(with(name), plain, "{name}");
+        }
+    }
+
     /// Remembers a pass of a call that fails, as only a fault of hotstart can.
     #[test]
     fn a_remembered_pass_that_fails_switches_the_filecheck_off_for_good() {
