@@ -124,7 +124,7 @@ fn each_step(
         .flatten()
 }
 
-/// `None` for different commands, which are no statuses of one.
+/// Compares the statuses of one command. Commands that differ are left to [`stages`].
 fn status(name: &str, a: &Stage, b: &Stage) -> Option<Difference> {
     if a.args != b.args || (a.status, a.process) == (b.status, b.process) {
         return None;

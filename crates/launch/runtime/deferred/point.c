@@ -27,8 +27,7 @@
 
 #if HS_RESETS
 
-/* Runs that must agree before a snapshot is used, the one it is of not counted: each has its strings in another place. */
-#define AGREEING (HS_DRY_PLACES - 1)
+/* A snapshot is used once dry runs with their strings in each of the places agree. */
 #define ALL_PLACES ((1u << HS_DRY_PLACES) - 1)
 /* Dry runs that may disagree: what ld.so binds in the first ones leaves its traces on the stack. */
 #define DISAGREEING_MAX 4
@@ -48,7 +47,7 @@ struct variant {
     int argc;
     /* ON_TRIAL: the process of which this is a clone had AGREED. */
     enum { UNKNOWN, LEARNING, ON_TRIAL, AGREED, REFUSED } stage;
-    unsigned runs, dry_runs, agreeing, disagreeing;
+    unsigned runs, dry_runs, disagreeing;
     unsigned places; /* in which the dry runs that agree had their strings (hs_strings_lay_dry), as bits */
     int saved_errno;
     struct hs_delta delta;
@@ -56,7 +55,7 @@ struct variant {
     struct hs_arrival arrival;
 };
 /* While `have_saved`, memory.c and state.c hold the snapshot of `whole`, and saved_* its key. A variant that is AGREED, of which there is
- * one if `is_ready`, has been reached by AGREEING runs in the same state; that state is the whole snapshot with the variant's delta. */
+ * one if `is_ready`, has been reached in the same state from ALL_PLACES; that state is the whole snapshot with the variant's delta. */
 static struct {
     struct variant variants[VARIANTS_MAX], *whole;
     unsigned count;
@@ -422,7 +421,6 @@ static void save(uintptr_t given, int number, const struct hs_pointers *pointers
     point.watched->arrival = arrival;
     point.watched->saved_errno = number;
     point.watched->pointers = *pointers;
-    point.watched->agreeing = 0;
     point.watched->places = place_of_dry();
     point.watched->stage = LEARNING;
 }
@@ -444,7 +442,7 @@ static void learn(uintptr_t given, int number, const struct hs_pointers *pointer
         if (found != HS_AGREES)
             return;
         point.watched->places |= place_of_dry();
-        if (++point.watched->agreeing >= AGREEING && point.watched->places == ALL_PLACES)
+        if (point.watched->places == ALL_PLACES)
             point.watched->stage = AGREED;
     }
 }

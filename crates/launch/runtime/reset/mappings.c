@@ -184,8 +184,8 @@ static int failed(long result)
 
 static void make_break_real(void);
 
-/* The kernel's break is above the gap where heap's pages were that wait now, and it may give the gap away. Then these pages cannot go
- * back, nor can the break move. */
+/* Pages of the heap that wait leave a gap below the kernel's break. The kernel may place a mapping there. Then the pages cannot go back,
+ * and the break cannot move. */
 static void look_at_gap(long made, size_t length)
 {
     const uintptr_t from = (uintptr_t)made, to = from + round_up(length);
@@ -212,7 +212,7 @@ static long map_memory(uintptr_t address, size_t length, long access, long flags
         avoid(address, address + round_up(length));
     long made = make(SYS_mmap, (long)address, (long)length, access, flags, fd, offset);
     look_at_gap(made, length);
-    /* What was there is gone, if the kernel gives up late. */
+    /* The kernel may fail after it has unmapped what was there. */
     if (failed(made) && flags & MAP_FIXED)
         not_followed();
     if (!failed(made)) {
@@ -626,7 +626,7 @@ static void reset_heap(void)
         mappings.present = round_up(mappings.kernel_end);
     }
     const uintptr_t highest = round_up(mappings.highest), last = round_up(mappings.kernel_end), top = highest < last ? highest : last;
-    /* Of its last page a run may write to all, wherever the break is. Memory that the tool has given back was made zero then. */
+    /* A run may write to the whole last page, wherever in it the break is. Memory that the tool gave back was zeroed at that time. */
     const uintptr_t end = top < mappings.present ? top : mappings.present;
     if (end > heap.end)
         hs_zero(heap.end, end);

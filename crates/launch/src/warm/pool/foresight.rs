@@ -2,7 +2,7 @@
 //!
 //! A run that will look gets a number of its own. That costs a clone and the deferred snapshot, some 2 ms for clang. A run that looks
 //! without one costs a cold run of its test, some 60 ms. Some tools look in each run; others only for some requests: clang where it builds
-//! modules. Then an argument tells (`-fmodules`), or the file that was given before. No argument is known beforehand.
+//! modules. Then an argument tells (`-fmodules`), or the name of a file that was seen before. The code knows no argument by name.
 //!
 //! A wrong guess costs time and no verdict: a run that looks at an old number is doubtful.
 

@@ -9,8 +9,8 @@
 pub(crate) mod account;
 mod decide;
 pub(crate) mod doubt;
-pub(crate) mod foresight;
-mod health;
+mod foresight;
+pub(crate) mod health;
 mod lease;
 pub(crate) mod memory;
 pub(crate) mod permit;
