@@ -62,7 +62,7 @@ static struct laid {
             char arguments[(ARGUMENTS_MAX + 6) * PAGE], environment[STRINGS_ROOM + (6 * HS_SECRETS_MAX + 12) * PAGE];
             char behind[PAGE]; /* can never be read */
         };
-        char all[8ul << 20];
+        char all[2ul << 20];
     } dry[HS_DRY_PLACES];
     char strings[STRINGS_ROOM];
 } *laid;
