@@ -137,6 +137,7 @@ HS_HIDDEN int hs_vdso_show(void);
 
 /* asked.c */
 HS_HIDDEN void hs_asked_tell(uint64_t place);
+HS_HIDDEN void hs_asked_begin(const struct hs_start *start);
 HS_HIDDEN void hs_asked_stop(void);
 HS_HIDDEN void hs_asked_resume(void);
 HS_HIDDEN uint32_t hs_asked_doubts(void);

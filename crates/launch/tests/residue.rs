@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use common::{Case, Victim, case, compile, resetting_launcher, start, warm_launcher};
-use hotstart_launch::{AllocatorChoice, Allocators, Launcher};
+use hotstart_launch::{AllocatorChoice, Allocators, Launcher, Reason, Via};
 use hotstart_model::Status;
 
 const ROUNDS: usize = 6;
@@ -15,10 +15,14 @@ const ROUNDS: usize = 6;
 const LINES: usize = 4;
 
 fn tool(flags: &[&str]) -> Victim {
+    built("residue", flags)
+}
+
+fn built(name: &str, flags: &[&str]) -> Victim {
     let dir = tempfile::tempdir().unwrap();
-    let program = dir.path().canonicalize().unwrap().join("residue");
-    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/residue.c"));
-    compile(source, &program, flags);
+    let program = dir.path().canonicalize().unwrap().join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("runtime/tests").join(name).with_extension("c");
+    compile(&source, &program, flags);
     Victim { dir, program }
 }
 
@@ -63,7 +67,32 @@ fn check(warm: &[Launcher], tool: &Victim, case: &Case, cold: &[String], fits: i
 }
 
 fn launchers() -> [Launcher; 2] {
-    [warm_launcher(&["residue"]), resetting_launcher(&["residue"])]
+    let names = ["residue", "unset"];
+    [warm_launcher(&names), resetting_launcher(&names)]
+}
+
+/// Functions that the runtime interposes leave there what libc's own leave.
+#[test]
+fn a_constructor_that_forgets_to_set_a_variable_finds_what_it_finds_in_a_cold_process() {
+    for at in ["file", "thread", "heap"] {
+        let (tool, case) = (built("unset", &["-O1", "-DWORDS=64", &format!("-DAT={at}")]), case(&[]));
+        let cold = cold_ones(&Launcher::new(), &tool, &case);
+        assert!(cold.iter().all(|left| left.contains('1')), "nothing is left");
+        check(&launchers(), &tool, &case, &cold, |left, cold| left == cold);
+    }
+}
+
+/// Deeper on the stack, ld.so has left what it leaves only in a zygote.
+#[test]
+fn a_constructor_that_computes_something_else_than_in_a_cold_process_keeps_a_tool_cold() {
+    for at in ["file", "thread", "heap"] {
+        let tool = built("unset", &["-O1", &format!("-DAT={at}")]);
+        for launcher in launchers() {
+            let (ran, exit) = start(&launcher, &tool, &case(&[]));
+            assert_eq!(ran.status, Status::Exited(0));
+            assert_eq!(exit.via, Via::Cold(Reason::ConstructorsDiffer), "{at}");
+        }
+    }
 }
 
 /// What every cold process has there is known to a program that forgets to set a variable.

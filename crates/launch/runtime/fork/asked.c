@@ -54,23 +54,29 @@ static struct {
 } next;
 
 #if HS_RESETS
-/* What the interposed functions do: record, or go on at once, or arrive first, in a dry run. */
+/* What the interposed functions do: record first, or go on at once, or arrive first, in a dry run. */
 enum { RECORDS, GOES_ON, ARRIVES };
 __attribute__((used)) static unsigned char way = RECORDS;
 /* A place that cannot be read in a dry run. */
 __attribute__((used)) static const char *hidden;
 /* LOOK is an instruction that faults in a dry run if it depends on the request. It may change r11. */
-#define FORWARD(name, look) HS_INTERPOSE(name, "cmpb $1, way(%rip)\n\tjb own_" #name "\n\tje 1f\n\t" look "\n1:")
+#define FORWARD(name, first, look) HS_INTERPOSE(name, "cmpb $1, way(%rip)\n\tjb " first #name "\n\tje 1f\n\t" look "\n1:")
 #define AT_REQUEST "mov hidden(%rip), %r11\n\tmovb (%r11), %r11b"
 #define AT_NAME "movb (%rdi), %r11b"
 #define FUNCTIONS(X)                                                                                                   \
-    X(getenv, AT_NAME) X(secure_getenv, AT_NAME) X(getcwd, AT_REQUEST) X(dlinfo, AT_REQUEST) X(getpid, AT_REQUEST)       \
-    X(getppid, AT_REQUEST) X(sched_getcpu, AT_REQUEST) X(getcpu, AT_REQUEST) X(time, AT_REQUEST)                        \
-    X(gettimeofday, AT_REQUEST) X(clock_gettime, AT_REQUEST) X(getrandom, AT_REQUEST) X(getentropy, AT_REQUEST)
+    X(getenv, "record_", AT_NAME) X(secure_getenv, "record_", AT_NAME) X(dlinfo, "record_", AT_REQUEST)                  \
+    X(getcwd, "own_", AT_REQUEST) X(getpid, "own_", AT_REQUEST) X(getppid, "own_", AT_REQUEST)                           \
+    X(sched_getcpu, "own_", AT_REQUEST) X(getcpu, "own_", AT_REQUEST) X(time, "own_", AT_REQUEST)                        \
+    X(gettimeofday, "own_", AT_REQUEST) X(clock_gettime, "own_", AT_REQUEST) X(getrandom, "own_", AT_REQUEST)            \
+    X(getentropy, "own_", AT_REQUEST)
 FUNCTIONS(FORWARD)
-#define FIND(name, look) direct_##name = (void *)next.name;
+#define FIND(name, first, look) direct_##name = (void *)next.name;
 static int own_getcpu(unsigned *processor, unsigned *node);
 static int own_dlinfo(void *restrict handle, int request, void *restrict out);
+
+__attribute__((used)) static void *direct___cxa_atexit;
+/* Whether a zygote's constructors run. */
+__attribute__((used)) static unsigned char covers;
 
 /* What a libc lacks, or has in a library that is loaded later, the runtime answers. */
 static void find_rest(void)
@@ -81,6 +87,11 @@ static void find_rest(void)
         direct_dlinfo = (void *)own_dlinfo;
 }
 
+static void end_cover(void)
+{
+    covers = 0;
+}
+
 static void set_way(int wanted)
 {
     if (wanted == ARRIVES)
@@ -88,9 +99,10 @@ static void set_way(int wanted)
     way = (unsigned char)wanted;
 }
 #else
-#define FIND(name, look)
+#define FIND(name, first, look)
 #define FUNCTIONS(X)
 #define find_rest()
+#define end_cover()
 #define set_way(wanted)
 #endif
 
@@ -115,6 +127,7 @@ static void resolve(void)
     RESOLVE(__cxa_atexit);
     RESOLVE(getentropy);
     FUNCTIONS(FIND)
+    FIND(__cxa_atexit, , )
     find_rest();
 }
 
@@ -253,7 +266,7 @@ static void tell(int is_known, long mark)
     tell(is_known, HS_MARK_KNOWN_END);                  \
     return answered
 
-static void ask(const char *name)
+__attribute__((used)) static void ask(const char *name)
 {
     resolve();
     if (!asked.stopped)
@@ -269,6 +282,7 @@ void hs_asked_record(const char *name)
 
 void hs_asked_leave_to_python(void)
 {
+    end_cover();
     asked.is_python = 1;
     asked.doubts &= HS_DOUBT_ASKED_FULL;
 }
@@ -284,6 +298,7 @@ void hs_asked_resume(void)
 void hs_asked_stop(void)
 {
     resolve();
+    end_cover();
     asked.stopped = 1;
     set_way(GOES_ON);
 }
@@ -337,12 +352,17 @@ HS_OWN char *HS_OWN_NAME(getcwd)(char *buffer, size_t size)
 }
 
 /* The directories in which the loader looks come from a variable. */
-HS_OWN int HS_OWN_NAME(dlinfo)(void *restrict handle, int request, void *restrict out)
+__attribute__((used)) static void ask_dlinfo(void *restrict handle, int request)
 {
+    (void)handle;
+    resolve();
     if (request == RTLD_DI_SERINFO || request == RTLD_DI_SERINFOSIZE)
         ask("LD_LIBRARY_PATH");
-    if (!next.dlinfo)
-        resolve();
+}
+
+HS_OWN int HS_OWN_NAME(dlinfo)(void *restrict handle, int request, void *restrict out)
+{
+    ask_dlinfo(handle, request);
     return next.dlinfo(handle, request, out);
 }
 
@@ -416,6 +436,78 @@ HS_OWN int HS_OWN_NAME(getentropy)(void *buffer, size_t size)
     ANSWER(int, next.getentropy(buffer, size), next.getentropy(buffer, size), SOME);
 }
 
+#if HS_RESETS
+/* Before main, each of these works on a stack of its own, or leaves on the tool's what libc's own function leaves there: a constructor may
+ * read what its stack had before. */
+#define RECORDER_BYTES (64 * 1024ul)
+static char recorder_stack[RECORDER_BYTES] __attribute__((aligned(64)));
+__attribute__((used)) static void *const recorder_top = recorder_stack + sizeof recorder_stack;
+/* Where the tool's stack is meanwhile, else 0. An allocator of the tool's own may ask for a variable while functions are looked up. */
+__attribute__((used)) static uintptr_t recorded_from;
+
+__attribute__((used)) static void resolve_apart(void)
+{
+    resolve();
+}
+
+/* Calls `work` with the first three arguments on the other stack, and leaves these as they were. Goes to `nested` if that is in use, by
+ * this thread or another. */
+#define APART(work, nested)                                                                                              \
+    "xor %eax, %eax\n\tmov %rsp, %r11\n\tlock cmpxchg %r11, recorded_from(%rip)\n\tjne " nested "\n\t"                    \
+    "mov recorder_top(%rip), %rsp\n\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rdx\n\tcall " work "\n\t"             \
+    "pop %rdx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tmov recorded_from(%rip), %rsp\n\tmovq $0, recorded_from(%rip)\n\t"
+#define RECORD(name, work)                                                                                               \
+    __attribute__((naked, used)) static void record_##name(void)                                                          \
+    {                                                                                                                    \
+        __asm__(APART(#work, "own_" #name) "jmp *direct_" #name "(%rip)");                                                \
+    }
+RECORD(getenv, ask)
+RECORD(secure_getenv, ask)
+RECORD(dlinfo, ask_dlinfo)
+
+__attribute__((used)) static int own_cxa_atexit(void (*function)(void *), void *argument, void *library)
+{
+    resolve();
+    return next.__cxa_atexit(function, argument, library);
+}
+
+/* What constructors are called with, which ld.so and libc have in registers then; and the registers that a function keeps. */
+__attribute__((used)) static struct hs_start given;
+__attribute__((used)) static uint64_t kept[6];
+/* Where libc's function returns to, while it runs. */
+__attribute__((used)) static uintptr_t registered_from;
+
+void hs_asked_begin(const struct hs_start *start)
+{
+    given = *start;
+    covers = 1;
+    resolve();
+}
+
+#define KEEP(name, place) "mov %" name ", kept+" place "(%rip)\n\t"
+/* The number stays a number: 1. */
+#define COVER(name)                                                                                                      \
+    "mov given(%rip), %eax\n\tmov $1, %r11d\n\tcmp %rax, %" name "\n\tcmove %r11, %" name "\n\tcmp given+8(%rip), %" name \
+    "\n\tcmove %rsp, %" name "\n\tcmp given+16(%rip), %" name "\n\tcmove %rsp, %" name "\n\t"
+#define RETURN(name, place) "mov kept+" place "(%rip), %" name "\n\t"
+#define EACH(X) X("rbx", "0") X("rbp", "8") X("r12", "16") X("r13", "24") X("r14", "32") X("r15", "40")
+#define COVER_(name, place) COVER(name)
+
+/* ld.so holds main's arguments in registers while it calls constructors, and libc saves these on the stack here. A constructor that
+ * then copies a variable which it has never set (padding, often) would copy them, and seem to have kept them. So libc's function is called
+ * with an address of the stack in their place. */
+__attribute__((naked)) HS_EXPORT int __cxa_atexit(void (*function)(void *) __attribute__((unused)), void *argument __attribute__((unused)),
+                                                  void *library __attribute__((unused)))
+{
+    __asm__("cmpq $0, direct___cxa_atexit(%rip)\n\tjne 1f\n\t" APART("resolve_apart", "own_cxa_atexit")
+            "1:\tcmpb $0, covers(%rip)\n\tje 2f\n\tmov (%rsp), %rcx\n\txor %eax, %eax\n\t"
+            "lock cmpxchg %rcx, registered_from(%rip)\n\tjne 2f\n\t" EACH(KEEP) EACH(COVER_)
+            "lea 3f(%rip), %rax\n\tmov %rax, (%rsp)\n\t"
+            "2:\tjmp *direct___cxa_atexit(%rip)\n"
+            "3:\t" EACH(RETURN) "mov registered_from(%rip), %rcx\n\tmovq $0, registered_from(%rip)\n\t"
+            "mov %rcx, -8(%rsp)\n\tjmp *%rcx");
+}
+#else
 /* Clears the stack below the caller's frame. Takes and gives the result so that the caller need not save a register for it. */
 static __attribute__((noinline)) int wiped(int result)
 {
@@ -439,6 +531,7 @@ HS_EXPORT int __cxa_atexit(void (*function)(void *), void *argument, void *libra
         return next.__cxa_atexit(function, argument, library);
     return wiped(register_end(function, argument, library));
 }
+#endif
 
 /* The function to bind in place of one of libc's: the interposed one, if it is recorded, or else itself. */
 #define INTERPOSED(name) \

@@ -36,8 +36,6 @@ static void hide(void)
     const ElfW(Ehdr) *const head = (const ElfW(Ehdr) *)getauxval(AT_SYSINFO_EHDR);
     const ElfW(Phdr) *const parts = (const ElfW(Phdr) *)((uintptr_t)head + head->e_phoff);
     size_t end = 0;
-    if (!hs_is_zygote())
-        return;
     for (int i = 0; i < head->e_phnum; i++)
         if (parts[i].p_type == PT_LOAD && parts[i].p_vaddr + parts[i].p_memsz > end)
             end = parts[i].p_vaddr + parts[i].p_memsz;
@@ -47,11 +45,36 @@ static void hide(void)
         vdso.size = 0;
 }
 
+#if HS_RESETS
+__attribute__((used)) static void *const own_stack_top = own_stack + sizeof own_stack;
+
+__attribute__((used)) static void begin_apart(int argc, char **argv, char **envp)
+{
+    if (!hs_is_zygote())
+        return;
+    hs_asked_begin(&(struct hs_start){argc, argv, envp});
+    if (getauxval(AT_SYSINFO_EHDR))
+        hide();
+}
+
+/* Leaves nothing on the tool's stack. */
+__attribute__((naked, constructor)) static void begin(void)
+{
+    __asm__("mov %rsp, %rax\n\tmov own_stack_top(%rip), %rsp\n\tpush %rax\n\tpush %rax\n\tcall begin_apart\n\tpop %rax\n\tpop %rsp\n\tret");
+}
+#else
+static void begin_apart(void)
+{
+    if (hs_is_zygote())
+        hide();
+}
+
 __attribute__((constructor)) static void begin(void)
 {
     if (getauxval(AT_SYSINFO_EHDR))
-        hs_call_on(own_stack + sizeof own_stack, hide);
+        hs_call_on(own_stack + sizeof own_stack, begin_apart);
 }
+#endif
 
 int hs_vdso_is_hidden(void)
 {

@@ -80,6 +80,16 @@ pub(crate) fn modes(_: i32) -> io::Result<Vec<u64>> {
     Ok(Vec::new())
 }
 
+/// Returns the thread pointer of a stopped process, below which the data of its thread is; `None` where that lies elsewhere.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn thread_pointer(pid: i32) -> io::Result<Option<u64>> {
+    Ok(Some(Registers::of(pid)?.0.fs_base))
+}
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn thread_pointer(_: i32) -> io::Result<Option<u64>> {
+    Ok(None)
+}
+
 /// The registers of a stopped process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Registers(libc::user_regs_struct);

@@ -44,6 +44,8 @@ pub(super) enum After {
     Random {
         buffer: u64,
         size: u64,
+        /// For libc's own use.
+        is_libcs: bool,
     },
 }
 
@@ -271,7 +273,7 @@ fn random(run: &Run<'_>, call: Entry) -> Result<After, Refusal> {
         && run.is_libc_data(buffer)
         && run.is_libcs(call.ip);
     if is_libc_key || run.is_known_library(call.ip) {
-        return Ok(After::Random { buffer, size });
+        return Ok(After::Random { buffer, size, is_libcs: is_libc_key });
     }
     refuse(Reason::ReadsClock, format!("getrandom of {size} bytes"))
 }

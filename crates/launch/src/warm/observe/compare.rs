@@ -6,7 +6,7 @@
 //! for which the zygote looks as well (`runtime/fork/snapshot.c`). Any other difference is a result that another start would not have.
 
 use std::fs::File;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::os::unix::fs::FileExt;
 
 use object::{Object, ObjectSymbol};
@@ -140,7 +140,7 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
 }
 
 /// Reads a run's memory: at once where it can be read, else through its file.
-fn read(run: &Run<'_>, at: u64, bytes: &mut [u8]) -> Result<(), Refusal> {
+pub(super) fn read(run: &Run<'_>, at: u64, bytes: &mut [u8]) -> Result<(), Refusal> {
     match tracer::read_memory(run.pid, at, bytes) {
         Ok(size) if size == bytes.len() => Ok(()),
         _ => run.memory.read_exact_at(bytes, at).map_err(lost),
@@ -350,12 +350,13 @@ impl Pair<'_, '_> {
             bytes[..BYTES].copy_from_slice(&near[run][from..from + BYTES]);
             u64::from_le_bytes(bytes)
         };
+        let frames = self.stack..self.one.block.start - CALLERS;
         Ok((WORD + 1 - BYTES..2 * WORD).any(|from| {
             let (one, other) = (address(0, from), address(1, from));
             other == one.wrapping_sub(LOWER)
-                && (self.stack..self.one.block.start - CALLERS).contains(&one)
+                && frames.contains(&one)
                 && (WORD..2 * WORD).all(|byte| !differs(byte) || (from..from + BYTES).contains(&byte))
-        }))
+        }) || is_part(a, b, &frames))
     }
 
     /// Whether these are addresses of the same argument.
@@ -383,6 +384,37 @@ fn is_processor(a: u64, b: u64) -> bool {
             || (half(a, shift) & !number == told & !number && half(b, shift) & !number == told & !number)
     };
     is_told(0) && is_told(32)
+}
+
+/// Returns whether two words differ only because they hold some bytes of an address of a frame: memory that was never set has what remains
+/// of it there. Bytes that no frame moves by [`LOWER`] differ only where it borrows from them.
+fn is_part(a: u64, b: u64, frames: &Range<u64>) -> bool {
+    const BYTES: u32 = 6;
+    /// Fewer bytes may as well be a small number.
+    const FEWEST: u32 = 2;
+    /// The lowest bytes that LOWER may change without a borrow.
+    const BORROWS: u32 = 2;
+    let is_of = |byte: u32, size: u32, from: u32| {
+        let mask = (1 << (8 * size)) - 1;
+        let part = |word: u64| word >> (8 * byte) & mask;
+        let (one, other) = (part(a), part(b));
+        if (a ^ b) & !(mask << (8 * byte)) != 0 {
+            return false;
+        }
+        if from == 0 {
+            // Elsewhere they may be part of a larger number, and the address is another's.
+            let is_cut = byte + size == 8;
+            let is_frames = (one.wrapping_sub(frames.start) & mask) < frames.end - frames.start;
+            return is_cut && is_frames && one.wrapping_sub(other) & mask == LOWER & mask;
+        }
+        let is_frames = |found: u64| {
+            let mut upper = frames.start.wrapping_sub(LOWER) >> (8 * BORROWS)..=frames.end >> (8 * BORROWS);
+            from >= BORROWS && upper.any(|upper| upper >> (8 * (from - BORROWS)) & mask == found)
+        };
+        is_frames(one) && is_frames(other)
+    };
+    let mut parts = (FEWEST..BYTES).flat_map(|size| (0..=8 - size).map(move |byte| (byte, size)));
+    parts.any(|(byte, size)| (0..=BYTES - size).any(|from| is_of(byte, size, from)))
 }
 
 /// Returns whether two words differ only because they hold, in either half, the one number and the other.

@@ -14,6 +14,7 @@ mod kernels;
 mod maps;
 pub(crate) mod numbers;
 mod old;
+mod plain;
 #[cfg(target_arch = "x86_64")]
 mod python;
 mod residue;
@@ -282,7 +283,7 @@ pub(crate) fn extend(
     let numbers: BTreeSet<usize> = claims.iter().map(|claim| claim.number).collect();
     let begun = SystemTime::now();
     let reduced = observed.reduce(spec);
-    let found = watched(means, |live| twice::observe_numbers(&reduced, &numbers, means, live).0);
+    let found = watched(means, |live| twice::observe_numbers(&reduced, &numbers, means, live));
     let is_other = found.refusal.is_none() && found.exe != observed.exe;
     if is_other || !observed.files.unchanged_since(begun) || !observed.serves(spec) {
         return passing(Reason::FilesChanging);

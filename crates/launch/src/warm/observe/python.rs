@@ -279,5 +279,5 @@ fn random(run: &mut Run<'_>, phase: Phase, renews: bool, call: Entry) -> Result<
         (Phase::Watched, GENERATOR) => renews,
         _ => false,
     };
-    if seeds { Ok(After::Random { buffer, size }) } else { calls::judge(run, call) }
+    if seeds { Ok(After::Random { buffer, size, is_libcs: false }) } else { calls::judge(run, call) }
 }

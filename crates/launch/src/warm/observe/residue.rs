@@ -3,7 +3,7 @@
 //! ld.so leaves more there if it has a library to preload, as it has in a zygote. So the program is run once more, without the runtime,
 //! to its `main`, twice. The runtime then makes zero in a zygote what is zero there, and writes the numbers that both runs have
 //! (`runtime/fork/residue.c`): an uninitialised counter is the same in each fresh process. These runs are not judged: they do what the
-//! others have done.
+//! others have done. What they have computed is compared as well (`plain`).
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -67,16 +67,11 @@ impl Main {
     }
 }
 
-/// Runs the program twice as it is started cold. Returns what it has left on its stack when `main` begins, as the runtime is told: how many
-/// words of bits follow; a bit for each word that is not zero; and the numbers, each below its place.
-pub(super) fn of_cold(
-    spec: &Spec<'_>,
-    means: Means<'_>,
-    main: &Main,
-    live: &Live,
-) -> Result<Vec<u64>, Refusal> {
-    let first = left_by(spec, 0, means, main, live)?;
-    let numbers = numbers(&first, &left_by(spec, 2, means, main, live)?);
+/// Returns what these two cold runs have left on their stacks when `main` begins, as the runtime is told: how many words of bits follow; a
+/// bit for each word that is not zero; and the numbers, each below its place.
+pub(super) fn of_cold(runs: [&Run<'_>; 2], main: &Main) -> Result<Vec<u64>, Refusal> {
+    let first = left_by(runs[0], main)?;
+    let numbers = numbers(&first, &left_by(runs[1], main)?);
     if numbers.len() > wire::RESIDUE_NUMBERS {
         return refuse(Reason::ConstructorCall, format!("{} numbers are left on its stack", numbers.len()));
     }
@@ -84,14 +79,14 @@ pub(super) fn of_cold(
     Ok([vec![bits.len() as u64], bits, numbers].concat())
 }
 
-/// Runs the program with so many arguments. Returns the stack below `main`, as much as the runtime can be told of.
-fn left_by(
+/// Starts the program cold, with so many arguments, and runs it to its `main`.
+pub(super) fn run<'a>(
     spec: &Spec<'_>,
     arguments: usize,
-    means: Means<'_>,
+    means: Means<'a>,
     main: &Main,
     live: &Live,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<Run<'a>, Refusal> {
     let hiding = means.allocator.and_then(|_| image::open(image::PRELOAD));
     if hiding.is_none() && means.allocator.is_some() {
         return refuse(Reason::NotObserved, "no file can hide the allocator");
@@ -104,14 +99,26 @@ fn left_by(
     run.regain_time()?;
     // The libraries are mapped there, one of which may have `main`.
     run.break_at(entry)?;
-    let Some(address) = main.address(&run.maps()?) else {
+    let maps = run.maps()?;
+    let Some(address) = main.address(&maps) else {
         return refuse(Reason::NotObserved, "its main is elsewhere in a cold process");
     };
-    let stack = run.break_at(address)?;
-    if run.block.start.wrapping_sub(stack) != main.depth {
+    run.stack = run.break_at(address)?;
+    run.seen.opens_libraries = code(&run.maps()?) > code(&maps);
+    if run.block.start.wrapping_sub(run.stack) != main.depth {
         return refuse(Reason::NotObserved, "its stack is another one in a cold process");
     }
-    let mut bytes = below(&run, stack)?;
+    Ok(run)
+}
+
+/// Returns how many files have code there.
+fn code(maps: &[Mapping]) -> usize {
+    maps.iter().filter(|mapping| mapping.access[2] == b'x' && mapping.path.starts_with('/')).count()
+}
+
+/// Returns the stack below `main`, as much as the runtime can be told of.
+fn left_by(run: &Run<'_>, main: &Main) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = below(run, run.block.start.wrapping_sub(main.depth))?;
     let used = bytes.split_off(bytes.len() - DEPTH);
     let deeper = bytes;
     if deeper.iter().any(|&byte| byte != 0) {

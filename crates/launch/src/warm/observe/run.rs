@@ -45,7 +45,7 @@ const PATH_MAX: usize = 4096;
 pub(super) const PAGE: u64 = 4096;
 
 /// As the kernel lists the runtime.
-const RUNTIME: &str = "/memfd:hotstart-runtime";
+pub(super) const RUNTIME: &str = "/memfd:hotstart-runtime";
 
 /// Code that a system call replaces.
 type Code = [u8; CALL.len()];
@@ -78,6 +78,10 @@ pub(super) struct Seen {
     pub main: u64,
     /// What calls have told the kernel about signals, in words.
     pub signals: Vec<Vec<u64>>,
+    /// Whether constructors have opened libraries, in a run without the runtime.
+    pub opens_libraries: bool,
+    /// Whether a library has asked for time or random bytes that is known to forget them, and got others than a cold process gets.
+    pub is_served: bool,
     /// Memory that the kernel may take away at any time, and that is still mapped.
     pub lazily_freed: Vec<Range<u64>>,
 }
@@ -505,8 +509,12 @@ impl<'a> Run<'a> {
             After::Stat { buffer, is_stream } if result == 0 && self.turn == 2 => {
                 self.vary_file(buffer, is_stream)?
             }
-            After::Time { buffer } if result == 0 && buffer != 0 => self.write(buffer, &[0; 16])?,
-            After::Random { buffer, size } if result > 0 => {
+            After::Time { buffer } if result == 0 && buffer != 0 => {
+                self.seen.is_served = true;
+                self.write(buffer, &[0; 16])?
+            }
+            After::Random { buffer, size, is_libcs } if result > 0 => {
+                self.seen.is_served |= !is_libcs;
                 // A byte that shows that the call works must not be kept.
                 let byte = if size == 1 { self.turn } else { 0x11 };
                 self.write(buffer, &vec![byte; result.min(PAGE as i64) as usize])?;

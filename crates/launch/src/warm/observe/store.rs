@@ -24,7 +24,7 @@ use crate::warm::key::Looks;
 const FORMAT: &[u8] = b"hotstart constructors 8";
 /// A hash of the sources that hold the rules: a hotstart with stricter rules must not trust the results of older ones.
 const RULES: u64 = {
-    let sources: [&[u8]; 26] = [
+    let sources: [&[u8]; 27] = [
         include_bytes!("block.rs"),
         include_bytes!("calls.rs"),
         include_bytes!("compare.rs"),
@@ -34,6 +34,7 @@ const RULES: u64 = {
         include_bytes!("mod.rs"),
         include_bytes!("numbers.rs"),
         include_bytes!("old.rs"),
+        include_bytes!("plain.rs"),
         include_bytes!("python.rs"),
         include_bytes!("residue.rs"),
         include_bytes!("run.rs"),

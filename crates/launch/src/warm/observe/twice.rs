@@ -5,9 +5,11 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
 use super::calls::refuse;
+use super::counts;
 use super::counts::Place;
 use super::numbers::Numbers;
-use super::residue::{self, Main};
+use super::plain;
+use super::residue;
 use super::run::{PAGE, Run, Seen};
 use super::{Live, Observed, Refusal, compare, secret, stdio};
 use crate::Reason;
@@ -29,8 +31,8 @@ const ARGUMENTS: usize = wire::ROOM;
 /// Runs the program up to its `main` with the most arguments, with each of these `numbers` of them, and without the runtime. Returns the
 /// result.
 pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
-    let (mut observed, main) = observe_numbers(spec, numbers, means, live);
-    match main.map(|main| residue::of_cold(spec, means, &main, live)) {
+    let (mut observed, run) = run_with(spec, numbers, means, live);
+    match run.map(|run| run_without(spec, means, &run, &observed.counts, live)) {
         Some(Ok(residue)) => observed.residue = residue,
         Some(Err(refusal)) => observed.refusal = Some(refusal),
         None => {}
@@ -38,16 +40,63 @@ pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'
     observed
 }
 
-/// The same, but not without the runtime. Returns as well where `main` is, if nothing keeps the program cold.
+/// The same, but not without the runtime.
 pub(super) fn observe_numbers(
     spec: &Spec<'_>,
     numbers: &BTreeSet<usize>,
     means: Means<'_>,
     live: &Live,
-) -> (Observed, Option<Main>) {
+) -> Observed {
+    run_with(spec, numbers, means, live).0
+}
+
+/// Runs the program without the runtime, and compares what it has computed with what it has in `with`, a run with the runtime. Returns what
+/// it has left on its stack.
+fn run_without(
+    spec: &Spec<'_>,
+    means: Means<'_>,
+    with: &Run<'_>,
+    places: &[Place],
+    live: &Live,
+) -> Result<Vec<u64>, Refusal> {
+    let main = residue::Main::of(with)?;
+    let cold = |arguments| residue::run(spec, arguments, means, &main, live);
+    let runs = [cold(0)?, cold(2)?];
+    if with.seen.is_served {
+        // It has time and random bytes in its memory.
+        return residue::of_cold(runs.each_ref(), &main);
+    }
+    let places = counts::addresses(places, with.pid);
+    let Some(places) = places else { return refuse(Reason::KeepsArguments, "their number elsewhere") };
+    plain::compare(with, runs.each_ref(), &places, || {
+        let everywhere = rustix::thread::sched_getaffinity(None).ok();
+        let mut with = start(spec, means, live)?;
+        let ran = with.reach_main();
+        everywhere.iter().for_each(|all| _ = rustix::thread::sched_setaffinity(None, all));
+        ran?;
+        Ok([with, cold(1)?])
+    })?;
+    residue::of_cold(runs.each_ref(), &main)
+}
+
+/// Starts a run with the runtime.
+fn start<'a>(spec: &Spec<'_>, means: Means<'a>, live: &Live) -> Result<Run<'a>, Refusal> {
+    let everywhere = rustix::thread::sched_getaffinity(None).ok();
+    let pid = spawn(spec, means);
+    let pid = pid.or_else(|error| refuse(Reason::NotObserved, error.to_string()))?;
+    Run::of(pid, means, everywhere, live)
+}
+
+/// Makes the runs with the runtime. Returns as well the one with the most arguments, if nothing keeps the program cold.
+fn run_with<'a>(
+    spec: &Spec<'_>,
+    numbers: &BTreeSet<usize>,
+    means: Means<'a>,
+    live: &Live,
+) -> (Observed, Option<Run<'a>>) {
     let mut seen = Seen::default();
-    let (refusal, counts, main) = match compare_all(spec, numbers, means, live, &mut seen) {
-        Ok((counts, main)) => (None, counts, Some(main)),
+    let (refusal, counts, run) = match compare_all(spec, numbers, means, live, &mut seen) {
+        Ok((counts, run)) => (None, counts, Some(run)),
         Err(refusal) => (Some(refusal), Vec::new(), None),
     };
     let observed = Observed {
@@ -65,17 +114,18 @@ pub(super) fn observe_numbers(
         refusal,
         key: Vec::new(),
     };
-    (observed, main)
+    (observed, run)
 }
 
-/// Compares the run with the most arguments with those that have one of `numbers`. Returns the places that keep the number, and `main`'s.
-fn compare_all(
+/// Compares the run with the most arguments with those that have one of `numbers`. Returns the places that keep the number, and the
+/// first run.
+fn compare_all<'a>(
     spec: &Spec<'_>,
     numbers: &BTreeSet<usize>,
-    means: Means<'_>,
+    means: Means<'a>,
     live: &Live,
     seen: &mut Seen,
-) -> Result<(Vec<Place>, Main), Refusal> {
+) -> Result<(Vec<Place>, Run<'a>), Refusal> {
     if rustix::param::page_size() as u64 != PAGE {
         return refuse(Reason::NotObserved, "pages of another size than 4 KiB");
     }
@@ -83,9 +133,7 @@ fn compare_all(
     seen.libraries.extend(eligible::names(&spec.program));
     let runtime = rustix::fs::fstat(means.runtime).map_or(0, |stat| stat.st_ino);
     let everywhere = rustix::thread::sched_getaffinity(None).ok();
-    let pid = spawn(spec, means);
-    let pid = pid.or_else(|error| refuse(Reason::NotObserved, error.to_string()))?;
-    let mut one = Run::of(pid, means, everywhere, live)?;
+    let mut one = start(spec, means, live)?;
     // All forks are made before the first one runs.
     let others = numbers.iter().map(|&number| one.fork(ARGUMENTS.saturating_sub(number) as u64, live));
     let others = others.collect::<Result<Vec<_>, _>>()?;
@@ -105,7 +153,7 @@ fn compare_all(
         }
         counts = Some(found);
     }
-    Ok((counts.unwrap_or_default(), Main::of(&one)?))
+    Ok((counts.unwrap_or_default(), one))
 }
 
 /// Adds the inputs that a run has seen to `seen`.
