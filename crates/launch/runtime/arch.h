@@ -99,6 +99,11 @@ static inline void hs_call_on(void *top, void (*work)(void))
                        "cc", "memory");
 }
 
+/* Does `work`, and leaves vector registers as they were: their upper halves are zero between calls of libc's functions. The stack has to be
+ * aligned to 16 bytes. */
+#define HS_WITH_VECTORS(work) \
+    "sub $512, %rsp\n\tfxsave64 (%rsp)\n\t" work "\n\tfxrstor64 (%rsp)\n\tadd $512, %rsp\n\t"
+
 #ifdef HS_WITHOUT_EXTENDED
 #define HS_LOAD_EXTENDED(base, offset) ""
 #else

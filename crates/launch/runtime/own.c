@@ -32,7 +32,7 @@ void *hs_own_map(size_t size, int flags, int fd)
         return MAP_FAILED;
     const long made = HS_SYS(SYS_mmap, next, whole, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, fd, 0);
     if (made != (long)next) {
-        /* An older kernel takes the place for a wish. */
+        /* An older kernel takes the address for a hint. */
         if (made > 0)
             HS_SYS(SYS_munmap, made, whole);
         return MAP_FAILED;

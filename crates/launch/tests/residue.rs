@@ -74,7 +74,7 @@ fn launchers() -> [Launcher; 2] {
 /// Functions that the runtime interposes leave there what libc's own leave.
 #[test]
 fn a_constructor_that_forgets_to_set_a_variable_finds_what_it_finds_in_a_cold_process() {
-    for at in ["file", "thread", "heap"] {
+    for at in ["file", "thread", "heap", "pointer"] {
         let (tool, case) = (built("unset", &["-O1", "-DWORDS=64", &format!("-DAT={at}")]), case(&[]));
         let cold = cold_ones(&Launcher::new(), &tool, &case);
         assert!(cold.iter().all(|left| left.contains('1')), "nothing is left");
@@ -85,7 +85,7 @@ fn a_constructor_that_forgets_to_set_a_variable_finds_what_it_finds_in_a_cold_pr
 /// Deeper on the stack, ld.so has left what it leaves only in a zygote.
 #[test]
 fn a_constructor_that_computes_something_else_than_in_a_cold_process_keeps_a_tool_cold() {
-    for at in ["file", "thread", "heap"] {
+    for at in ["file", "thread", "heap", "pointer"] {
         let tool = built("unset", &["-O1", &format!("-DAT={at}")]);
         for launcher in launchers() {
             let (ran, exit) = start(&launcher, &tool, &case(&[]));

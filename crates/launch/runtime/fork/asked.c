@@ -454,7 +454,7 @@ __attribute__((used)) static void resolve_apart(void)
  * this thread or another. */
 #define APART(work, nested)                                                                                              \
     "xor %eax, %eax\n\tmov %rsp, %r11\n\tlock cmpxchg %r11, recorded_from(%rip)\n\tjne " nested "\n\t"                    \
-    "mov recorder_top(%rip), %rsp\n\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rdx\n\tcall " work "\n\t"             \
+    "mov recorder_top(%rip), %rsp\n\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rdx\n\t" HS_WITH_VECTORS("call " work)             \
     "pop %rdx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tmov recorded_from(%rip), %rsp\n\tmovq $0, recorded_from(%rip)\n\t"
 #define RECORD(name, work)                                                                                               \
     __attribute__((naked, used)) static void record_##name(void)                                                          \
@@ -487,15 +487,15 @@ void hs_asked_begin(const struct hs_start *start)
 #define KEEP(name, place) "mov %" name ", kept+" place "(%rip)\n\t"
 /* The number stays a number: 1. */
 #define COVER(name)                                                                                                      \
-    "mov given(%rip), %eax\n\tmov $1, %r11d\n\tcmp %rax, %" name "\n\tcmove %r11, %" name "\n\tcmp given+8(%rip), %" name \
-    "\n\tcmove %rsp, %" name "\n\tcmp given+16(%rip), %" name "\n\tcmove %rsp, %" name "\n\t"
+    "mov given(%rip), %eax\n\tmov $1, %r11d\n\tcmp %rax, %" name "\n\tcmove %r11, %" name "\n\tlea given(%rip), %r11\n\t"   \
+    "cmp given+8(%rip), %" name "\n\tcmove %r11, %" name "\n\tcmp given+16(%rip), %" name "\n\tcmove %r11, %" name "\n\t"
 #define RETURN(name, place) "mov kept+" place "(%rip), %" name "\n\t"
 #define EACH(X) X("rbx", "0") X("rbp", "8") X("r12", "16") X("r13", "24") X("r14", "32") X("r15", "40")
 #define COVER_(name, place) COVER(name)
 
 /* ld.so holds main's arguments in registers while it calls constructors, and libc saves these on the stack here. A constructor that
  * then copies a variable which it has never set (padding, often) would copy them, and seem to have kept them. So libc's function is called
- * with an address of the stack in their place. */
+ * with an address of the runtime's in their place, which is the same in all observation runs of an exec. */
 __attribute__((naked)) HS_EXPORT int __cxa_atexit(void (*function)(void *) __attribute__((unused)), void *argument __attribute__((unused)),
                                                   void *library __attribute__((unused)))
 {

@@ -38,10 +38,12 @@ static void *const own_stack_top __attribute__((used)) = own_stack + sizeof own_
 /* Until a fork has left `stop`, it is empty; then it has the arguments for hs_real_main. */
 __attribute__((used)) static struct hs_call wanted;
 
+#if !HS_RESETS
 static void apart(void (*work)(void))
 {
     hs_call_on(own_stack_top, work);
 }
+#endif
 
 static void serve(void)
 {
@@ -128,6 +130,32 @@ static void prepare(void)
     first.next = (start_main *)dlsym(RTLD_NEXT, "__libc_start_main");
 }
 
+#if HS_RESETS
+__attribute__((used)) static hs_main *given_main;
+__attribute__((used)) static start_main *next_start;
+
+__attribute__((used)) static void begin(hs_main *main, int argc, char **argv)
+{
+    hs_real_main = main;
+    first.start = (struct hs_start){argc, argv, argv + argc + 1};
+    prepare();
+    given_main = first.main;
+    next_start = first.next;
+}
+
+/* Jumps to libc's function, as the executable's constructors may read what their stack and vector registers had before. */
+__attribute__((naked)) HS_EXPORT int __libc_start_main(hs_main *main __attribute__((unused)), int argc __attribute__((unused)),
+                                                       char **argv __attribute__((unused)), void (*init)(void) __attribute__((unused)),
+                                                       void (*fini)(void) __attribute__((unused)),
+                                                       void (*rtld_fini)(void) __attribute__((unused)),
+                                                       void *stack_end __attribute__((unused)))
+{
+    __asm__("mov %rsp, %rax\n\tmov own_stack_top(%rip), %rsp\n\tpush %rax\n\tpush %rax\n\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\t"
+            "push %rcx\n\tpush %r8\n\tpush %r9\n\t" HS_WITH_VECTORS("call begin")
+            "pop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tpop %rax\n\tpop %rsp\n\t"
+            "mov given_main(%rip), %rdi\n\tjmp *next_start(%rip)");
+}
+#else
 HS_EXPORT int __libc_start_main(hs_main *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
                                 void (*rtld_fini)(void), void *stack_end)
 {
@@ -136,3 +164,4 @@ HS_EXPORT int __libc_start_main(hs_main *main, int argc, char **argv, void (*ini
     apart(prepare);
     return first.next(first.main, argc, argv, init, fini, rtld_fini, stack_end);
 }
+#endif

@@ -57,10 +57,11 @@ __attribute__((used)) static void begin_apart(int argc, char **argv, char **envp
         hide();
 }
 
-/* Leaves nothing on the tool's stack. */
+/* Leaves nothing on the tool's stack, nor in its vector registers. */
 __attribute__((naked, constructor)) static void begin(void)
 {
-    __asm__("mov %rsp, %rax\n\tmov own_stack_top(%rip), %rsp\n\tpush %rax\n\tpush %rax\n\tcall begin_apart\n\tpop %rax\n\tpop %rsp\n\tret");
+    __asm__("mov %rsp, %rax\n\tmov own_stack_top(%rip), %rsp\n\tpush %rax\n\tpush %rax\n\t" HS_WITH_VECTORS("call begin_apart")
+            "pop %rax\n\tpop %rsp\n\tret");
 }
 #else
 static void begin_apart(void)

@@ -99,7 +99,7 @@ int hs_strings_open(void)
             end = map.to;
     const long wanted = (long)(end + APART), flags = MAP_PRIVATE | MAP_ANONYMOUS;
     long made = HS_SYS(SYS_mmap, wanted, sizeof *laid, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, -1, 0);
-    /* An older kernel takes the place for a wish. */
+    /* An older kernel takes the address for a hint. */
     if (made > 0 && made != wanted)
         HS_SYS(SYS_munmap, made, sizeof *laid);
     if (made != wanted)

@@ -1,5 +1,6 @@
 /* A constructor notes which words of the stack below it are zero, as one may that forgets to set a variable, after another one has called
- * functions that hotstart's runtime interposes. -DAT says where it keeps that: file, thread or heap. main prints where the stack begins
+ * functions that hotstart's runtime interposes. -DAT says where it keeps that: file, thread or heap, or as
+ * what pointers lead to. main prints where the stack begins
  * within a line of the cache, and what is kept. */
 #include <stdint.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 #define NAME_(x) IN_##x
 #define NAME(x) NAME_(x)
-enum { IN_file, IN_thread, IN_heap };
+enum { IN_file, IN_thread, IN_heap, IN_pointer };
 
 #ifndef WORDS
 #define WORDS 2048
@@ -16,6 +17,8 @@ enum { IN_file, IN_thread, IN_heap };
 static char in_file[WORDS];
 static __thread char in_thread[WORDS];
 static char *kept;
+static char digits[] = {0, 1};
+static const char *pointers[WORDS];
 
 static void end(void)
 {
@@ -34,14 +37,17 @@ __attribute__((constructor(102), noinline)) static void keep(void)
     register char *stack __asm__("rsp");
     const volatile uint64_t *words = (const void *)stack;
     for (int i = 0; i < WORDS; i++)
-        kept[i] = words[-1 - i] != 0;
+        if (NAME(AT) == IN_pointer)
+            pointers[i] = &digits[words[-1 - i] != 0];
+        else
+            kept[i] = words[-1 - i] != 0;
 }
 
 int main(void)
 {
     printf("%d ", (int)((uintptr_t)__builtin_frame_address(0) & 63));
     for (int i = 0; i < WORDS; i++)
-        putchar('0' + kept[i]);
+        putchar('0' + (NAME(AT) == IN_pointer ? *pointers[i] : kept[i]));
     putchar('\n');
     return 0;
 }

@@ -386,12 +386,12 @@ fn is_processor(a: u64, b: u64) -> bool {
     is_told(0) && is_told(32)
 }
 
-/// Returns whether two words differ only because they hold some bytes of an address of a frame: memory that was never set has what remains
-/// of it there. Bytes that no frame moves by [`LOWER`] differ only where it borrows from them.
+/// Returns whether two words differ only because they hold some bytes of an address of a frame, as memory that was never set may. Bytes
+/// that [`LOWER`] does not change differ only where it borrows from them.
 fn is_part(a: u64, b: u64, frames: &Range<u64>) -> bool {
     const BYTES: u32 = 6;
-    /// Fewer bytes may as well be a small number.
-    const FEWEST: u32 = 2;
+    /// Fewer bytes may as well be another number: its lowest ones, and others.
+    const FEWEST: [u32; 2] = [4, 2];
     /// The lowest bytes that LOWER may change without a borrow.
     const BORROWS: u32 = 2;
     let is_of = |byte: u32, size: u32, from: u32| {
@@ -402,8 +402,8 @@ fn is_part(a: u64, b: u64, frames: &Range<u64>) -> bool {
             return false;
         }
         if from == 0 {
-            // Elsewhere they may be part of a larger number, and the address is another's.
-            let is_cut = byte + size == 8;
+            // Elsewhere they may belong to a larger number.
+            let is_cut = size >= FEWEST[0] && byte + size == 8;
             let is_frames = (one.wrapping_sub(frames.start) & mask) < frames.end - frames.start;
             return is_cut && is_frames && one.wrapping_sub(other) & mask == LOWER & mask;
         }
@@ -413,7 +413,7 @@ fn is_part(a: u64, b: u64, frames: &Range<u64>) -> bool {
         };
         is_frames(one) && is_frames(other)
     };
-    let mut parts = (FEWEST..BYTES).flat_map(|size| (0..=8 - size).map(move |byte| (byte, size)));
+    let mut parts = (FEWEST[1]..BYTES).flat_map(|size| (0..=8 - size).map(move |byte| (byte, size)));
     parts.any(|(byte, size)| (0..=BYTES - size).any(|from| is_of(byte, size, from)))
 }
 
@@ -421,4 +421,26 @@ fn is_part(a: u64, b: u64, frames: &Range<u64>) -> bool {
 fn holds((a, b): (u64, u64), (one, other): (u64, u64)) -> bool {
     let halves = [(a & 0xffff_ffff, b & 0xffff_ffff), (a >> 32, b >> 32)];
     halves.iter().all(|&(a, b)| a == b || (a, b) == (one, other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_frames_address_are_told_from_other_numbers() {
+        let frames = 0x7ffc_1230_0000..0x7ffc_1232_1000;
+        let frame = 0x7ffc_1231_0a30_u64;
+        let moved = frame - LOWER;
+        let is = |a, b| is_part(a, b, &frames);
+        assert!(is(frame << 32, moved << 32), "its lower half, behind another word");
+        assert!(is((frame << 24) | 7, (moved << 24) | 7));
+        assert!(is(0x1231_0800, 0x1230_0800), "its upper bytes, behind a small number");
+        assert!(!is(frame << 48, moved << 48), "two bytes may be a number");
+        assert!(!is(frame << 48 | 5, (frame - 2 * LOWER) << 48 | 5));
+        let elsewhere = frames.end + 0x10_0000;
+        assert!(!is(elsewhere << 32, (elsewhere - LOWER) << 32), "no frame is there");
+        let distance = 0x2a_5b6c_7d8e_u64;
+        assert!(!is(distance, distance - LOWER), "the distance to a frame");
+    }
 }

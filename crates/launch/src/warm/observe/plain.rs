@@ -7,7 +7,8 @@
 //! Addresses are random in each of these runs, and so is all that is made of them. A word differs only if it is one thing in all runs with
 //! the runtime, and another in all runs without it. While some words differ, both kinds of run are made again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
 use std::path::Path;
 
 use object::LittleEndian;
@@ -24,7 +25,7 @@ use crate::sys::registers;
 
 const WORD: usize = size_of::<u64>();
 /// How often both kinds of run are made again. An address can have a byte in common in all runs of a kind, and another one in all of the
-/// other kind: 0x55 or 0x56 in that of an executable. Each time this halves twice.
+/// other kind: 0x55 or 0x56 in that of an executable. Each round leaves a quarter of such words.
 const ROUNDS: usize = 8;
 /// Words that may differ after the first comparison: a heap that lies otherwise has many, and no further run changes that.
 const WORDS_MAX: usize = 1 << 16;
@@ -33,14 +34,14 @@ const HEAP: &str = "[heap]";
 /// The first thread's data (`thread_local`).
 const THREAD: &str = "[thread]";
 
-/// A file, or the heap, and the how-manieth part of its memory.
+/// A file, or another owner, and the position of a part among those that it has.
 type Part = (String, usize);
 
 /// The memory of a stopped process in which constructors keep what they compute: the data of the tool and its libraries, but for libc and
 /// the loader; the first thread's; and the heap.
 struct Memory<'r, 'a> {
     run: &'r Run<'a>,
-    maps: Vec<Mapping>,
+    places: Vec<Place>,
     pages: Pages,
     parts: BTreeMap<Part, (u64, u64)>,
 }
@@ -57,16 +58,16 @@ impl<'r, 'a> Memory<'r, 'a> {
                 && !owner.starts_with(RUNTIME)
                 && run.means.allocator.is_none_or(|allocator| Path::new(owner) != allocator)
         };
+        // Behind a file's data may lie memory of the loader's.
+        let end = |at: usize| Ok(loaded(run, &maps[..at], owners[at])?.map_or(0, |file| file.end));
         let mut parts = BTreeMap::<Part, (u64, u64)>::new();
         for (at, (mapping, owner)) in maps.iter().zip(&owners).enumerate() {
-            let is_data = mapping.access[1] == b'w' && mapping.access[3] == b'p';
-            if !is_data || !is_tools(owner) {
+            // What cannot be written now, a constructor may have written before.
+            let is_data = mapping.access[1] == b'w' || mapping.path.starts_with('/');
+            if !is_data || mapping.access[3] != b'p' || mapping.access[2] == b'x' || !is_tools(owner) {
                 continue;
             }
-            // Behind a file's data may lie memory of the loader's.
-            let is_tail = mapping.path.is_empty();
-            let end = || Ok(loaded(run, &maps[..at], owner)?.map_or(0, |file| file.end).min(mapping.to));
-            let to = if is_tail { end()? } else { mapping.to };
+            let to = if mapping.path.is_empty() { end(at)?.min(mapping.to) } else { mapping.to };
             let last = parts.iter_mut().find(|((name, _), part)| name == owner && part.1 == mapping.from);
             match last {
                 Some((_, part)) => part.1 = to.max(part.1),
@@ -87,7 +88,8 @@ impl<'r, 'a> Memory<'r, 'a> {
                 parts.insert((THREAD.to_owned(), 0), (from, to));
             }
         }
-        Ok(Memory { run, pages, parts, maps })
+        let places = places(&maps, &owners, |at| end(at))?;
+        Ok(Memory { run, pages, parts, places })
     }
 
     /// Reads a page of a part. What is not there, or not any more, is as good as zero.
@@ -105,14 +107,22 @@ impl<'r, 'a> Memory<'r, 'a> {
         }
     }
 
-    fn word(&self, part: &Part, offset: u64) -> Result<u64, Refusal> {
+    fn word(&self, part: &Part, offset: u64) -> Result<Word, Refusal> {
         let mut bytes = [0; WORD];
         self.read(part, offset, &mut bytes)?;
-        Ok(u64::from_ne_bytes(bytes))
+        Ok(self.place(u64::from_ne_bytes(bytes)))
     }
 
-    fn is_address(&self, word: u64) -> bool {
-        word >= PAGE && self.maps.iter().any(|mapping| (mapping.from..mapping.to).contains(&word))
+    /// Returns what a word is here: an address in a file or the heap is the same in all runs if it has the same offset there.
+    fn place(&self, word: u64) -> Word {
+        let next = self.places.partition_point(|place| place.from <= word);
+        match next.checked_sub(1).map(|at| &self.places[at]).filter(|place| word < place.to) {
+            None => Word::Number(word),
+            Some(Place { owner: None, .. }) => Word::Elsewhere,
+            Some(Place { owner: Some((owner, base)), .. }) => {
+                Word::At { owner: *owner, offset: word.wrapping_sub(*base) }
+            }
+        }
     }
 
     /// Adds the pages of each part that this process has of its own to `pages`, by their offsets.
@@ -162,39 +172,121 @@ fn loaded(run: &Run<'_>, maps: &[Mapping], owner: &str) -> Result<Option<Loaded>
     }))
 }
 
+/// A mapping, and the owner and the beginning of what it is a part of: a file, or the heap.
+struct Place {
+    from: u64,
+    to: u64,
+    owner: Option<(u64, u64)>,
+}
+
+/// The owner of the runtime's mappings.
+const RUNTIMES: u64 = 0;
+
+/// Names an owner by a number.
+fn number_of(owner: &str) -> u64 {
+    if owner.starts_with(RUNTIME) {
+        return RUNTIMES;
+    }
+    let mut hasher = std::hash::DefaultHasher::new();
+    owner.hash(&mut hasher);
+    hasher.finish() | 1
+}
+
+/// Returns what is mapped, in the order of addresses. `end` returns where the memory of a file ends.
+fn places(
+    maps: &[Mapping],
+    owners: &[&str],
+    mut end: impl FnMut(usize) -> Result<u64, Refusal>,
+) -> Result<Vec<Place>, Refusal> {
+    let mut bases = HashMap::<&str, u64>::new();
+    let mut places = Vec::with_capacity(maps.len());
+    for (at, (mapping, &owner)) in maps.iter().zip(owners).enumerate() {
+        let base = *bases.entry(owner).or_insert(mapping.from);
+        let is_fixed = owner.starts_with('/') || owner == HEAP;
+        let to = if is_fixed && mapping.path.is_empty() { end(at)? } else { mapping.to };
+        let to = to.clamp(mapping.from, mapping.to);
+        let owner = is_fixed.then(|| (number_of(owner), base));
+        places.push(Place { from: mapping.from, to, owner });
+        if to < mapping.to {
+            places.push(Place { from: to, to: mapping.to, owner: None });
+        }
+    }
+    Ok(places)
+}
+
+/// What a word is in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    Number(u64),
+    At {
+        owner: u64,
+        offset: u64,
+    },
+    /// An address where nothing says what the same is in another process: on the stack, or in memory without a name.
+    Elsewhere,
+}
+
+impl std::fmt::Display for Word {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Word::Number(number) => write!(f, "{number:#x}"),
+            Word::At { offset, .. } => write!(f, "the address {offset:#x} in a file or the heap"),
+            Word::Elsewhere => write!(f, "an address"),
+        }
+    }
+}
+
 /// What a word is in all runs of one kind.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    first: u64,
-    /// The bits of the bytes that all have in common.
+    first: Word,
+    are_equal: bool,
+    /// If all are numbers: the bits of the bytes that they have in common.
     common: u64,
     is_zero: bool,
     is_sometimes_zero: bool,
-    is_address: bool,
 }
 
 impl Found {
-    fn of(word: u64, is_address: bool) -> Found {
-        Found { first: word, common: u64::MAX, is_zero: word == 0, is_sometimes_zero: word == 0, is_address }
+    fn of(word: Word) -> Found {
+        let is_zero = word == Word::Number(0);
+        let common = if matches!(word, Word::Number(_)) { u64::MAX } else { 0 };
+        Found { first: word, are_equal: word != Word::Elsewhere, common, is_zero, is_sometimes_zero: is_zero }
     }
 
-    fn and(self, word: u64, is_address: bool) -> Found {
+    fn and(self, word: Word) -> Found {
+        let common = match (self.first, word) {
+            (Word::Number(first), Word::Number(number)) => self.common & equal_bytes(first, number),
+            _ => 0,
+        };
         Found {
             first: self.first,
-            common: self.common & equal_bytes(self.first, word),
-            is_zero: self.is_zero && word == 0,
-            is_sometimes_zero: self.is_sometimes_zero || word == 0,
-            is_address: self.is_address || is_address,
+            are_equal: self.are_equal && word == self.first,
+            common,
+            is_zero: self.is_zero && word == Word::Number(0),
+            is_sometimes_zero: self.is_sometimes_zero || word == Word::Number(0),
         }
     }
 
-    /// Whether the word is one thing here and another there: zero or not; by its value; or by one of its bytes, if it is no address.
+    /// Whether the word is one thing here, in runs with the runtime, and another there: zero or not; by its value or place; or by one of
+    /// its bytes. A function of the runtime's takes the place of one of libc's.
     fn differs(self, other: Found) -> bool {
         let common = self.common & other.common;
-        (self.is_zero && !other.is_sometimes_zero)
-            || (other.is_zero && !self.is_sometimes_zero)
-            || (common == u64::MAX && self.first != other.first)
-            || (!self.is_address && !other.is_address && (self.first ^ other.first) & common != 0)
+        let by_byte = match (self.first, other.first) {
+            (Word::Number(one), Word::Number(other)) => (one ^ other) & common != 0,
+            _ => false,
+        };
+        let is_interposed = matches!(self.first, Word::At { owner: RUNTIMES, .. });
+        let by_zero =
+            (self.is_zero && !other.is_sometimes_zero) || (other.is_zero && !self.is_sometimes_zero);
+        by_zero
+            || by_byte
+            || (self.are_equal && other.are_equal && self.first != other.first && !is_interposed)
+    }
+
+    /// Whether it is an address in the heap, in some run.
+    fn is_in_heap(self) -> bool {
+        matches!(self.first, Word::At { owner, .. } if owner == number_of(HEAP))
     }
 }
 
@@ -220,7 +312,7 @@ pub(super) fn compare<'a>(
     let mut different = differences(&first, &others, counts)?;
     if without.iter().any(|run| run.seen.opens_libraries) {
         // The loader counts libraries there.
-        different.retain(|((owner, _), _), _| owner != HEAP);
+        different.retain(|((owner, _), _), found| owner != HEAP && !found[0].is_in_heap());
     }
     for _ in 0..ROUNDS {
         if different.is_empty() {
@@ -234,8 +326,7 @@ pub(super) fn compare<'a>(
         let mut left = Different::new();
         for ((part, offset), mut found) in different {
             for (memory, found) in memories.iter().zip(&mut found) {
-                let word = memory.word(&part, offset)?;
-                *found = found.and(word, memory.is_address(word));
+                *found = found.and(memory.word(&part, offset)?);
             }
             if found[0].differs(found[1]) {
                 left.insert((part, offset), found);
@@ -248,7 +339,7 @@ pub(super) fn compare<'a>(
         Some((((owner, _), offset), [with, without])) => refuse(
             Reason::ConstructorsDiffer,
             format!(
-                "{:#x} with hotstart's library and {:#x} without, {offset:#x} bytes into the data of '{owner}'",
+                "{} with hotstart's library and {} without, {offset:#x} bytes into the data of '{owner}'",
                 with.first, without.first
             ),
         ),
@@ -269,9 +360,11 @@ fn differences(
     let mut different = Different::new();
     let mut bytes = [[0; PAGE as usize]; 3];
     for (part, pages) in pages {
-        let counts = counts.iter().filter_map(|at| at.checked_sub(with.parts.get(&part)?.0));
-        let counts: Vec<u64> = counts.map(|offset| offset & !(WORD as u64 - 1)).collect();
+        // The bytes of a number of arguments, by their offsets.
+        let begin = with.parts.get(&part).map_or(0, |part| part.0);
+        let counts: Vec<u64> = counts.iter().filter_map(|at| at.checked_sub(begin)).collect();
         let offsets = (0..).step_by(PAGE as usize).zip(pages).filter_map(|(at, is_own)| is_own.then_some(at));
+        let moved = begin.wrapping_sub(without[0].parts.get(&part).map_or(begin, |part| part.0));
         for page in offsets {
             for (memory, bytes) in all.iter().zip(&mut bytes) {
                 memory.read(&part, page, bytes)?;
@@ -281,15 +374,17 @@ fn differences(
             }
             for offset in (0..PAGE).step_by(WORD) {
                 let at = offset as usize;
-                let [word, one, other] = bytes
-                    .each_ref()
-                    .map(|page| u64::from_ne_bytes(page[at..at + WORD].try_into().expect("a word")));
-                if word == one || word == other || counts.contains(&(page + offset)) {
+                let half = counts.iter().find(|count| **count & !7 == page + offset);
+                let [word, one, other] = bytes.each_ref().map(|page| {
+                    let word = u64::from_ne_bytes(page[at..at + WORD].try_into().expect("a word"));
+                    half.map_or(word, |count| word & !(u64::from(u32::MAX) << (8 * (count & 7))))
+                });
+                // Most pointers are to the part itself.
+                if word == one || word == other || word.wrapping_sub(one) == moved {
                     continue;
                 }
-                let found = Found::of(word, with.is_address(word));
-                let others = Found::of(one, without[0].is_address(one));
-                let others = others.and(other, without[1].is_address(other));
+                let found = Found::of(with.place(word));
+                let others = Found::of(without[0].place(one)).and(without[1].place(other));
                 if found.differs(others) {
                     different.insert((part.clone(), page + offset), [found, others]);
                 }
@@ -303,9 +398,12 @@ fn differences(
 mod tests {
     use super::*;
 
-    fn found(words: &[u64], is_address: bool) -> Found {
-        let first = Found::of(words[0], is_address);
-        words[1..].iter().fold(first, |found, &word| found.and(word, is_address))
+    fn found(words: &[Word]) -> Found {
+        words[1..].iter().fold(Found::of(words[0]), |found, &word| found.and(word))
+    }
+
+    fn numbers(words: &[u64]) -> Found {
+        found(&words.iter().copied().map(Word::Number).collect::<Vec<_>>())
     }
 
     #[test]
@@ -316,8 +414,8 @@ mod tests {
             (&[0x5500_0000_0001], &[0x5500_0000_0002, 0x5600_0000_0002]),
             (&[0x7fff_0000_0004, 0x7ffe_0000_0004], &[4, 4]),
         ] {
-            assert!(found(with, false).differs(found(without, false)), "{with:x?} {without:x?}");
-            assert!(found(without, false).differs(found(with, false)), "{without:x?} {with:x?}");
+            assert!(numbers(with).differs(numbers(without)), "{with:x?} {without:x?}");
+            assert!(numbers(without).differs(numbers(with)), "{without:x?} {with:x?}");
         }
     }
 
@@ -329,11 +427,31 @@ mod tests {
             (&[0x12, 0x34], &[0x56, 0x78]),
             (&[0x1234], &[0x5678, 0x4321]),
         ] {
-            assert!(!found(with, false).differs(found(without, false)), "{with:x?} {without:x?}");
+            assert!(!numbers(with).differs(numbers(without)), "{with:x?} {without:x?}");
         }
-        let addresses = [0x5500_0000_1000, 0x5500_0000_2010].map(|word| found(&[word, word + 0x1000], true));
-        assert!(!addresses[0].differs(addresses[1]), "the bytes of addresses are no numbers");
-        assert!(addresses[0].differs(found(&[0], false)));
+    }
+
+    #[test]
+    fn an_address_differs_by_its_place() {
+        let at = |owner, offset| Word::At { owner, offset };
+        let [here, there] = [at(1, 16), at(1, 24)].map(|word| found(&[word, word]));
+        assert!(here.differs(there) && !here.differs(here));
+        assert!(here.differs(numbers(&[0])) && numbers(&[0, 0]).differs(here));
+        let elsewhere = found(&[Word::Elsewhere, Word::Elsewhere]);
+        assert!(!elsewhere.differs(here) && !here.differs(elsewhere) && elsewhere.differs(numbers(&[0])));
+        assert!(!found(&[at(RUNTIMES, 8)]).differs(here), "an interposed function");
+        assert!(!found(&[at(1, 16), at(1, 24)]).differs(there), "a place that varies");
+    }
+
+    #[test]
+    fn places_are_told_by_the_owner_and_the_offset_there() {
+        let maps =
+            ["1000-3000 r--p 0 fe:00 42 /bin/tool", "3000-5000 rw-p 0 00:00 0 ", "9000-a000 rw-p 0 00:00 0 "];
+        let maps = maps.map(|line| maps::parse(line).unwrap());
+        let places = places(&maps, &maps::owners(&maps), |_| Ok(0x4000)).unwrap();
+        let found: Vec<_> = places.iter().map(|place| (place.from, place.owner)).collect();
+        let tool = Some((number_of("/bin/tool"), 0x1000));
+        assert_eq!(found, [(0x1000, tool), (0x3000, tool), (0x4000, None), (0x9000, None)]);
     }
 
     #[test]
