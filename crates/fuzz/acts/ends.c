@@ -388,6 +388,8 @@ static void leave_grandchild(int what)
         if (fork() != 0)
             _exit(5);
         setsid();
+        /* The next run may count programs that are named as it is, while this one is still there. */
+        prctl(PR_SET_NAME, "grandchild");
         /* It begins when nobody holds the other end any more. */
         const int end = fcntl(ends[0], F_DUPFD, 200);
         /* Under a limit on descriptors it would not wait. */

@@ -88,7 +88,7 @@ impl<'r, 'a> Memory<'r, 'a> {
                 parts.insert((THREAD.to_owned(), 0), (from, to));
             }
         }
-        let places = places(&maps, &owners, |at| end(at))?;
+        let places = places(&maps, &owners, end)?;
         Ok(Memory { run, pages, parts, places })
     }
 
