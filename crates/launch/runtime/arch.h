@@ -99,8 +99,8 @@ static inline void hs_call_on(void *top, void (*work)(void))
                        "cc", "memory");
 }
 
-/* Does `work`, and leaves vector registers as they were: their upper halves are zero between calls of libc's functions. The stack has to be
- * aligned to 16 bytes. */
+/* Does `work`, and leaves the vector registers as they were. Their upper halves are not saved: libc's functions leave them zero. The stack
+ * has to be aligned to 16 bytes. */
 #define HS_WITH_VECTORS(work) \
     "sub $512, %rsp\n\tfxsave64 (%rsp)\n\t" work "\n\tfxrstor64 (%rsp)\n\tadd $512, %rsp\n\t"
 

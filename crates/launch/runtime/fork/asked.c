@@ -108,7 +108,7 @@ static void set_way(int wanted)
 
 #define RESOLVE(name) (next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name))
 
-static void resolve(void)
+__attribute__((used)) static void resolve(void)
 {
     if (next.getentropy)
         return;
@@ -436,6 +436,12 @@ HS_OWN int HS_OWN_NAME(getentropy)(void *buffer, size_t size)
     ANSWER(int, next.getentropy(buffer, size), next.getentropy(buffer, size), SOME);
 }
 
+__attribute__((noinline, used)) static int register_end(void (*function)(void *), void *argument, void *library)
+{
+    resolve();
+    return next.__cxa_atexit(function, argument, library);
+}
+
 #if HS_RESETS
 /* Before main, each of these works on a stack of its own, or leaves on the tool's what libc's own function leaves there: a constructor may
  * read what its stack had before. */
@@ -444,11 +450,6 @@ static char recorder_stack[RECORDER_BYTES] __attribute__((aligned(64)));
 __attribute__((used)) static void *const recorder_top = recorder_stack + sizeof recorder_stack;
 /* Where the tool's stack is meanwhile, else 0. An allocator of the tool's own may ask for a variable while functions are looked up. */
 __attribute__((used)) static uintptr_t recorded_from;
-
-__attribute__((used)) static void resolve_apart(void)
-{
-    resolve();
-}
 
 /* Calls `work` with the first three arguments on the other stack, and leaves these as they were. Goes to `nested` if that is in use, by
  * this thread or another. */
@@ -465,12 +466,6 @@ RECORD(getenv, ask)
 RECORD(secure_getenv, ask)
 RECORD(dlinfo, ask_dlinfo)
 
-__attribute__((used)) static int own_cxa_atexit(void (*function)(void *), void *argument, void *library)
-{
-    resolve();
-    return next.__cxa_atexit(function, argument, library);
-}
-
 /* What constructors are called with, which ld.so and libc have in registers then; and the registers that a function keeps. */
 __attribute__((used)) static struct hs_start given;
 __attribute__((used)) static uint64_t kept[6];
@@ -485,13 +480,12 @@ void hs_asked_begin(const struct hs_start *start)
 }
 
 #define KEEP(name, place) "mov %" name ", kept+" place "(%rip)\n\t"
-/* The number stays a number: 1. */
-#define COVER(name)                                                                                                      \
+/* The number of arguments stays a number: 1. */
+#define COVER(name, place)                                                                                               \
     "mov given(%rip), %eax\n\tmov $1, %r11d\n\tcmp %rax, %" name "\n\tcmove %r11, %" name "\n\tlea given(%rip), %r11\n\t"   \
     "cmp given+8(%rip), %" name "\n\tcmove %r11, %" name "\n\tcmp given+16(%rip), %" name "\n\tcmove %r11, %" name "\n\t"
 #define RETURN(name, place) "mov kept+" place "(%rip), %" name "\n\t"
 #define EACH(X) X("rbx", "0") X("rbp", "8") X("r12", "16") X("r13", "24") X("r14", "32") X("r15", "40")
-#define COVER_(name, place) COVER(name)
 
 /* ld.so holds main's arguments in registers while it calls constructors, and libc saves these on the stack here. A constructor that
  * then copies a variable which it has never set (padding, often) would copy them, and seem to have kept them. So libc's function is called
@@ -499,9 +493,9 @@ void hs_asked_begin(const struct hs_start *start)
 __attribute__((naked)) HS_EXPORT int __cxa_atexit(void (*function)(void *) __attribute__((unused)), void *argument __attribute__((unused)),
                                                   void *library __attribute__((unused)))
 {
-    __asm__("cmpq $0, direct___cxa_atexit(%rip)\n\tjne 1f\n\t" APART("resolve_apart", "own_cxa_atexit")
+    __asm__("cmpq $0, direct___cxa_atexit(%rip)\n\tjne 1f\n\t" APART("resolve", "register_end")
             "1:\tcmpb $0, covers(%rip)\n\tje 2f\n\tmov (%rsp), %rcx\n\txor %eax, %eax\n\t"
-            "lock cmpxchg %rcx, registered_from(%rip)\n\tjne 2f\n\t" EACH(KEEP) EACH(COVER_)
+            "lock cmpxchg %rcx, registered_from(%rip)\n\tjne 2f\n\t" EACH(KEEP) EACH(COVER)
             "lea 3f(%rip), %rax\n\tmov %rax, (%rsp)\n\t"
             "2:\tjmp *direct___cxa_atexit(%rip)\n"
             "3:\t" EACH(RETURN) "mov registered_from(%rip), %rcx\n\tmovq $0, registered_from(%rip)\n\t"
@@ -515,12 +509,6 @@ static __attribute__((noinline)) int wiped(int result)
     memset(used, 0, sizeof used);
     __asm__ volatile("" : : "r"(used) : "memory");
     return result;
-}
-
-static __attribute__((noinline)) int register_end(void (*function)(void *), void *argument, void *library)
-{
-    resolve();
-    return next.__cxa_atexit(function, argument, library);
 }
 
 /* ld.so holds main's arguments in registers while it calls constructors, and libc saves these on the stack here. A constructor that

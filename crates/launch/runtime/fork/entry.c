@@ -22,7 +22,7 @@
 typedef int start_main(hs_main *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
 
 /* libc is given `main`. */
-static struct {
+__attribute__((used)) static struct {
     hs_main *main;
     start_main *next;
     struct hs_start start;
@@ -131,19 +131,15 @@ static void prepare(void)
 }
 
 #if HS_RESETS
-__attribute__((used)) static hs_main *given_main;
-__attribute__((used)) static start_main *next_start;
-
 __attribute__((used)) static void begin(hs_main *main, int argc, char **argv)
 {
     hs_real_main = main;
     first.start = (struct hs_start){argc, argv, argv + argc + 1};
     prepare();
-    given_main = first.main;
-    next_start = first.next;
 }
 
 /* Jumps to libc's function, as the executable's constructors may read what their stack and vector registers had before. */
+_Static_assert(__builtin_offsetof(__typeof__(first), next) == 8, "as the instructions have it");
 __attribute__((naked)) HS_EXPORT int __libc_start_main(hs_main *main __attribute__((unused)), int argc __attribute__((unused)),
                                                        char **argv __attribute__((unused)), void (*init)(void) __attribute__((unused)),
                                                        void (*fini)(void) __attribute__((unused)),
@@ -153,7 +149,7 @@ __attribute__((naked)) HS_EXPORT int __libc_start_main(hs_main *main __attribute
     __asm__("mov %rsp, %rax\n\tmov own_stack_top(%rip), %rsp\n\tpush %rax\n\tpush %rax\n\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\t"
             "push %rcx\n\tpush %r8\n\tpush %r9\n\t" HS_WITH_VECTORS("call begin")
             "pop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tpop %rax\n\tpop %rsp\n\t"
-            "mov given_main(%rip), %rdi\n\tjmp *next_start(%rip)");
+            "mov first(%rip), %rdi\n\tjmp *first+8(%rip)");
 }
 #else
 HS_EXPORT int __libc_start_main(hs_main *main, int argc, char **argv, void (*init)(void), void (*fini)(void),

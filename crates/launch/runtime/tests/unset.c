@@ -1,7 +1,6 @@
-/* A constructor notes which words of the stack below it are zero, as one may that forgets to set a variable, after another one has called
- * functions that hotstart's runtime interposes. -DAT says where it keeps that: file, thread or heap, or as
- * what pointers lead to. main prints where the stack begins
- * within a line of the cache, and what is kept. */
+/* A constructor notes which words of the stack below it are zero, as one may that forgets to set a variable. Another constructor has called
+ * functions before that hotstart's runtime interposes. -DAT says where it keeps that: in a file's data, a thread's or the heap, or as a
+ * choice of addresses (pointer). main prints where the stack begins within a line of the cache, and what is kept. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -149,7 +149,7 @@ struct Loaded {
     of_thread: u64,
 }
 
-/// Returns what is mapped of a file last.
+/// Reads the headers of a file where it was mapped last.
 fn loaded(run: &Run<'_>, maps: &[Mapping], owner: &str) -> Result<Option<Loaded>, Refusal> {
     const ENDIAN: LittleEndian = LittleEndian;
     let Some(first) = maps.iter().rfind(|mapping| mapping.path == owner && mapping.offset == 0) else {
@@ -284,7 +284,7 @@ impl Found {
             || (self.are_equal && other.are_equal && self.first != other.first && !is_interposed)
     }
 
-    /// Whether it is an address in the heap, in some run.
+    /// Whether it is an address in the heap, in the first run.
     fn is_in_heap(self) -> bool {
         matches!(self.first, Word::At { owner, .. } if owner == number_of(HEAP))
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
+use rustix::thread::CpuSet;
+
 use super::calls::refuse;
-use super::counts;
-use super::counts::Place;
+use super::counts::{self, Place};
 use super::numbers::Numbers;
 use super::plain;
 use super::residue;
@@ -70,21 +71,30 @@ fn run_without(
     let Some(places) = places else { return refuse(Reason::KeepsArguments, "their number elsewhere") };
     plain::compare(with, runs.each_ref(), &places, || {
         let everywhere = rustix::thread::sched_getaffinity(None).ok();
-        let mut with = start(spec, means, live)?;
-        let ran = with.reach_main();
-        everywhere.iter().for_each(|all| _ = rustix::thread::sched_setaffinity(None, all));
-        ran?;
+        let mut with = start(spec, means, everywhere, live)?;
+        reach_main(&mut with, everywhere.as_ref())?;
         Ok([with, cold(1)?])
     })?;
     residue::of_cold(runs.each_ref(), &main)
 }
 
-/// Starts a run with the runtime.
-fn start<'a>(spec: &Spec<'_>, means: Means<'a>, live: &Live) -> Result<Run<'a>, Refusal> {
-    let everywhere = rustix::thread::sched_getaffinity(None).ok();
+/// Starts a run with the runtime, which may use these processors.
+fn start<'a>(
+    spec: &Spec<'_>,
+    means: Means<'a>,
+    everywhere: Option<CpuSet>,
+    live: &Live,
+) -> Result<Run<'a>, Refusal> {
     let pid = spawn(spec, means);
     let pid = pid.or_else(|error| refuse(Reason::NotObserved, error.to_string()))?;
     Run::of(pid, means, everywhere, live)
+}
+
+/// Runs the program to its `main`, which moves this thread from processor to processor. Then all are allowed to it again.
+fn reach_main(run: &mut Run<'_>, everywhere: Option<&CpuSet>) -> Result<(), Refusal> {
+    let ran = run.reach_main();
+    everywhere.iter().for_each(|all| _ = rustix::thread::sched_setaffinity(None, all));
+    ran
 }
 
 /// Makes the runs with the runtime. Returns as well the one with the most arguments, if nothing keeps the program cold.
@@ -133,20 +143,19 @@ fn compare_all<'a>(
     seen.libraries.extend(eligible::names(&spec.program));
     let runtime = rustix::fs::fstat(means.runtime).map_or(0, |stat| stat.st_ino);
     let everywhere = rustix::thread::sched_getaffinity(None).ok();
-    let mut one = start(spec, means, live)?;
+    let mut one = start(spec, means, everywhere, live)?;
     // All forks are made before the first one runs.
     let others = numbers.iter().map(|&number| one.fork(ARGUMENTS.saturating_sub(number) as u64, live));
     let others = others.collect::<Result<Vec<_>, _>>()?;
-    let mut reach_main = |run: &mut Run<'_>| {
-        let ran = run.reach_main();
-        everywhere.iter().for_each(|all| _ = rustix::thread::sched_setaffinity(None, all));
+    let mut observe = |run: &mut Run<'_>| {
+        let ran = reach_main(run, everywhere.as_ref());
         take(run, seen);
         ran
     };
-    reach_main(&mut one)?;
+    observe(&mut one)?;
     let mut counts: Option<Vec<Place>> = None;
     for mut other in others {
-        reach_main(&mut other)?;
+        observe(&mut other)?;
         let found = compare::compare(&one, &other, runtime)?;
         if counts.as_ref().is_some_and(|counts| *counts != found) {
             return refuse(Reason::ConstructorsDiffer, "where the number of arguments is");
