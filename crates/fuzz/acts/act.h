@@ -49,6 +49,10 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Whether something was left far below main's frame when it began. */
 extern char stack_is_used;
+/* With what main began, on x86-64: rbx, rbp, r12 to r15, rcx, r8 to r11; arithmetic flags as `lahf` and `seto` have them. */
+enum { REGISTERS_AT_MAIN = 11 };
+extern uintptr_t registers_at_main[REGISTERS_AT_MAIN];
+extern unsigned short flags_at_main;
 
 /* The same for values that are computed from left to right, which arguments of a function need not be. Each is a %ld. */
 #define SAY2(format, a, b) \

@@ -222,6 +222,23 @@ MIXED(alignment_checked)
     say("%d", probe_call(check_alignment));
 }
 
+int main(int argc, char **argv);
+
+/* What libc has in registers when it calls main. */
+OBSERVE(main_registers)
+{
+    char shown[REGISTERS_AT_MAIN + 1] = {0};
+    for (int i = 0; i < REGISTERS_AT_MAIN; i++) {
+        const uintptr_t word = registers_at_main[i];
+        shown[i] = word == (uintptr_t)own_argc                    ? 'c'
+                   : word == (uintptr_t)own_argv                  ? 'v'
+                   : word == (uintptr_t)(own_argv + own_argc + 1) ? 'e'
+                   : word == (uintptr_t)main                      ? 'm'
+                                                                  : '-';
+    }
+    say("%s flags %x", shown, flags_at_main);
+}
+
 /* Code that is written and then run, as compilers in the process do. */
 MIXED(code_written)
 {

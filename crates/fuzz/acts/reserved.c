@@ -190,6 +190,22 @@ OBSERVE(reserved_polled)
     close(pool);
 }
 
+/* The kernel ignores descriptors beyond the process's table, which is as large as the largest one ever was. */
+OBSERVE(selected_beyond)
+{
+    struct timeval at_once = {0, 0};
+    const struct timespec at_once_too = {0, 0};
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(127, &set);
+    say_result("select", select(128, &set, NULL, NULL, &at_once));
+    FD_ZERO(&set);
+    FD_SET(700, &set);
+    say_result("pselect", pselect(FD_SETSIZE, NULL, NULL, &set, &at_once_too, NULL));
+    FD_ZERO(&set);
+    say_result("none", select(FD_SETSIZE, &set, &set, &set, &at_once));
+}
+
 OBSERVE(reserved_copied)
 {
     say_result("dup", dup(RESERVED));

@@ -224,6 +224,39 @@ MIXED(signal_stack_used)
     sigaction(SIGHUP, &old, NULL);
 }
 
+static sigjmp_buf after_untold;
+
+/* The kernel calls it with three arguments, whatever its action asks for. */
+static void look_at_untold(int number, siginfo_t *info, void *context)
+{
+    say("%d signo %d code %d address %d context %d", number, info->si_signo, info->si_code, info->si_addr == (void *)8, context != NULL);
+    siglongjmp(after_untold, 1);
+}
+
+/* A fault's handler that does not ask to be told more finds what was on its stack. */
+MIXED(fault_untold)
+{
+    static const int numbers[] = {SIGSEGV, SIGFPE};
+    const size_t room = 64 << 10;
+    stack_t before;
+    for (int i = 0; i < 2; i++) {
+        stack_t fresh = {.ss_size = room};
+        struct sigaction action = {.sa_handler = (void (*)(int))look_at_untold, .sa_flags = SA_ONSTACK | SA_NODEFER}, old;
+        fresh.ss_sp = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        sigaltstack(&fresh, &before);
+        sigaction(numbers[i], &action, &old);
+        if (!sigsetjmp(after_untold, 1)) {
+            if (numbers[i] == SIGSEGV)
+                *(volatile int *)8 = 1;
+            else
+                raise(SIGFPE);
+        }
+        sigaction(numbers[i], &old, NULL);
+        sigaltstack(&before, NULL);
+        munmap(fresh.ss_sp, room);
+    }
+}
+
 DISTURB(timer_alarm)
 {
     say("left %u", alarm(1000));

@@ -111,8 +111,13 @@ static inline void hs_call_on(void *top, void (*work)(void))
 #endif
 
 /* The registers with which libc calls main that a function need not keep, but for main's arguments, and its address in rax: rcx, r8 to
- * r11. A main with more than three parameters reads them. */
+ * r11. A main with more than three parameters reads them. And the flags. */
 extern uint64_t hs_frame_rest[5] __attribute__((visibility("hidden")));
+extern uint64_t hs_frame_flags __attribute__((visibility("hidden")));
+/* The arithmetic flags are read into rax, not pushed: nothing may be left on the stack. */
+#define HS_NOTE_FLAGS \
+    "lahf\n\tseto %al\n\tmovzbl %ah, %ecx\n\tmovzbl %al, %eax\n\tshl $11, %eax\n\tor %ecx, %eax\n\tor $0x202, %eax\n\t" \
+    "mov %rax, hs_frame_flags(%rip)\n\t"
 #define HS_NOTE_REST \
     "mov %rcx, hs_frame_rest(%rip)\n\tmov %r8, hs_frame_rest+8(%rip)\n\tmov %r9, hs_frame_rest+16(%rip)\n\t" \
     "mov %r10, hs_frame_rest+24(%rip)\n\tmov %r11, hs_frame_rest+32(%rip)\n\t"
@@ -129,7 +134,7 @@ __attribute__((noreturn)) static inline void hs_enter(int (*main)(int, char **, 
     register const struct hs_frame *from __asm__("r8") = frame;
     register void *target __asm__("r9") = (void *)main;
     register char **environment __asm__("r10") = envp;
-    __asm__ volatile("push $0x202\n\tpopfq\n\t" HS_LOAD_EXTENDED(r8, 64)
+    __asm__ volatile("pushq hs_frame_flags(%%rip)\n\tpopfq\n\t" HS_LOAD_EXTENDED(r8, 64)
                      "mov 0(%%r8), %%rbx\n\tmov 8(%%r8), %%rbp\n\tmov 16(%%r8), %%r12\n\tmov 24(%%r8), %%r13\n\t"
                      "mov 32(%%r8), %%r14\n\tmov 40(%%r8), %%r15\n\tmov 48(%%r8), %%rsp\n\t"
                      "mov %%r10, %%rdx\n\tmov %%r9, %%rax\n\t" HS_LOAD_REST "jmp *%%rax"
@@ -141,17 +146,20 @@ __attribute__((noreturn)) static inline void hs_enter(int (*main)(int, char **, 
 
 /* Notes the registers with which libc calls main in `frame`, and jumps to `next`. The body of a naked function. */
 #define HS_NOTE_FRAME(frame, next) \
-    __asm__("endbr64\n\t" HS_NOTE_REST "lea " #frame "(%rip), %r8\n\t" \
+    __asm__("endbr64\n\t" HS_NOTE_REST HS_NOTE_FLAGS "lea " #frame "(%rip), %r8\n\t" \
             "mov %rbx, 0(%r8)\n\tmov %rbp, 8(%r8)\n\tmov %r12, 16(%r8)\n\tmov %r13, 24(%r8)\n\t" \
             "mov %r14, 32(%r8)\n\tmov %r15, 40(%r8)\n\tmov %rsp, 48(%r8)\n\t" \
             "cmpb $0, hs_extended_known(%rip)\n\tje 1f\n\t" \
             "mov %rdx, %r9\n\tmov $-1, %eax\n\tmov $-1, %edx\n\txsave64 64(%r8)\n\tmov %r9, %rdx\n" \
             "1:\n\tjmp " #next)
 
-/* Calls `work` on another stack, with main's arguments, and then jumps to main as libc would have called it, with the arguments of `call`.
- * The body of a naked function. */
+/* Calls `work` on another stack, with main's arguments, and then jumps to main as libc would have called it, with the arguments of `call`
+ * and the registers of `frame`. The body of a naked function. */
 #define HS_CALL_BEFORE_MAIN(work, stack_top, frame, call, main) \
-    __asm__("mov " #stack_top "(%rip), %rsp\n\tcall " #work "\n\tmov " #frame "+48(%rip), %rsp\n\t" \
+    __asm__("mov " #stack_top "(%rip), %rsp\n\tcall " #work "\n\tpushq hs_frame_flags(%rip)\n\tpopfq\n\t" \
+            "mov " #frame "(%rip), %rbx\n\tmov " #frame "+8(%rip), %rbp\n\tmov " #frame "+16(%rip), %r12\n\t" \
+            "mov " #frame "+24(%rip), %r13\n\tmov " #frame "+32(%rip), %r14\n\tmov " #frame "+40(%rip), %r15\n\t" \
+            "mov " #frame "+48(%rip), %rsp\n\t" \
             "mov " #call "(%rip), %edi\n\tmov " #call "+8(%rip), %rsi\n\tmov " #call "+16(%rip), %rdx\n\t" \
             "mov " #main "(%rip), %rax\n\t" HS_REST("%") "jmp *%rax")
 

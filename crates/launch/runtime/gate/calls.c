@@ -201,14 +201,26 @@ static int polls_connection(const struct hs_system_call *call)
     return 0;
 }
 
-/* Whether a select asks for the runner's connection. */
-static int selects_connection(const struct hs_system_call *call)
+/* Whether a select asks for the runner's connection, or for descriptors beyond the smallest table: the kernel ignores those beyond the
+ * table of this process, which may be larger or smaller than that of a fresh one. */
+static int selects_doubtful(const struct hs_system_call *call)
 {
+    enum { BITS = 64, SETS_WORDS = 16 };
     const long sets[] = {call->b, call->c, call->d};
-    uint64_t set;
-    for (int i = 0; (int)call->a > HS_CONTROL_FD && i < 3; i++)
-        if (sets[i] && hs_signals_fetch(&set, sets[i], sizeof set) && set >> HS_CONTROL_FD & 1)
+    const int count = (int)call->a, words = count > 0 ? (count - 1) / BITS + 1 : 0;
+    uint64_t set[SETS_WORDS];
+    /* One of those that a set may have, whatever else: FD_SETSIZE is 1024. */
+    if (words > SETS_WORDS)
+        return 1;
+    for (int i = 0; count > HS_CONTROL_FD && i < 3; i++) {
+        if (!sets[i] || !hs_signals_fetch(set, sets[i], (size_t)words * sizeof *set))
+            continue;
+        if (set[0] >> HS_CONTROL_FD & 1)
             return 1;
+        for (int word = 1; word < words; word++)
+            if (set[word])
+                return 1;
+    }
     return 0;
 }
 
@@ -602,7 +614,7 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     /* /proc/locks tells who has one. */
     case SYS_flock: return number_if((call->b & LOCK_UN) == 0);
     case SYS_epoll_ctl: return HS_CALL_NATIVE;
-    case SYS_select: return known_if(!selects_connection(call));
+    case SYS_select: return known_if(!selects_doubtful(call));
     case SYS_poll: return known_if(!polls_connection(call));
     case SYS_ppoll: known_if(!polls_connection(call)); return hs_signals_wait(call, call->d, call->e);
     case SYS_fcntl:
@@ -634,7 +646,7 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_rt_sigaction: return hs_signals_action(call, place->stack);
     case SYS_rt_sigprocmask: return hs_signals_mask(call, context);
     case SYS_rt_sigsuspend: return hs_signals_wait(call, call->a, call->b);
-    case SYS_pselect6: known_if(!selects_connection(call)); return hs_signals_select(call);
+    case SYS_pselect6: known_if(!selects_doubtful(call)); return hs_signals_select(call);
     case SYS_epoll_pwait:
     case SYS_epoll_pwait2: return hs_signals_wait(call, call->e, call->f);
     case SYS_rt_sigreturn: return hs_signals_return((void *)place->stack);

@@ -57,12 +57,13 @@ char hs_signals_faulted;
 __attribute__((used)) static char hides;
 
 /* A signal came while this thread was in the runtime, in a dry run, or where SIGSYS may be blocked: the handler's frame has the mask. Or
- * the signal is a SIGSEGV without an address: perhaps the tool's stack had no room for the frame of the gate's own signal. */
+ * the signal is a SIGSEGV without an address: perhaps the tool's stack had no room for the frame of the gate's own signal. To a handler
+ * that is not to be told more, any SIGSEGV may be one. */
 __attribute__((used)) static void hs_signals_interrupt(void *context, int number, const siginfo_t *told)
 {
     if (!hs_gate_is_worker())
         return;
-    if (number == SIGSEGV && told->si_code == SI_KERNEL)
+    if (number == SIGSEGV && (!(informed & 1ull << (SIGSEGV - 1)) || told->si_code == SI_KERNEL))
         hs_call_mark();
     if (hs_signals_blocks())
         *(uint64_t *)&((ucontext_t *)context)->uc_sigmask |= SIGSYS_BIT;
@@ -89,7 +90,7 @@ __attribute__((naked, used)) static void enter(void)
             "mov %fs:0, %rax\n\tcmp unstacked(%rip), %rax\n\tjne 4f\n\t"
             "cmpl $2, 24(%rdx)\n\tjne 4f\n\tmovl $0, 24(%rdx)\n4:\t"
             "cmpb $0, hs_watch_is_on(%rip)\n\tjne 1f\n\tcmpb $0, hides(%rip)\n\tjne 1f\n\t"
-            "cmp $11, %edi\n\tjne 6f\n\tcmpl $128, 8(%rsi)\n\tje 1f\n6:\t"
+            "cmp $11, %edi\n\tjne 6f\n\tbtl $10, informed(%rip)\n\tjnc 1f\n\tcmpl $128, 8(%rsi)\n\tje 1f\n6:\t"
             "mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
             "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %r11\n\txor %eax, %eax\n\tjmp *%r11\n"
             "1:\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %r10\n\tpush %r11\n\t"
@@ -129,8 +130,8 @@ static struct hs_action led(int number, struct hs_action action)
     if (action.handler != (void *)SIG_DFL && action.handler != (void *)SIG_IGN && action.handler != (void *)enter) {
         __atomic_store_n(&hs_signals_handlers[number], action.handler, __ATOMIC_RELAXED);
         set(&informed, bit, action.flags & SA_SIGINFO);
-        /* A dry run has to know who sent a signal. `enter` always needs the code of a SIGSEGV. */
-        if (hs_watch_is_on || number == SIGSEGV)
+        /* A dry run has to know who sent a signal. Elsewhere the kernel writes nothing that the tool has not asked for. */
+        if (hs_watch_is_on)
             action.flags |= SA_SIGINFO;
         set(&enter_informed, bit, action.flags & SA_SIGINFO);
         action.handler = (void *)enter;

@@ -109,6 +109,7 @@ static void make_ready(void)
 
 static void enter(const struct hs_call *call)
 {
+    hs_frame_give(call);
     hs_gate_close();
     errno = hs_first_errno;
     hs_enter(hs_real_main, call->argc, call->argv, call->envp, &hs_frame);
