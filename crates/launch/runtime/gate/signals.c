@@ -26,6 +26,8 @@
 #define SIGSYS_BIT (1ull << (SIGSYS - 1))
 /* The smallest signal stack that the kernel takes on x86-64; libc's MINSIGSTKSZ need not be a constant. */
 #define KERNEL_MINSIGSTKSZ 2048
+/* The processor's number of it. */
+#define PAGE_FAULT 14
 /* Threads at a time, beside the first, that may block SIGSYS. */
 #define THREADS_MAX 64
 
@@ -57,13 +59,15 @@ char hs_signals_faulted;
 __attribute__((used)) static char hides;
 
 /* A signal came while this thread was in the runtime, in a dry run, or where SIGSYS may be blocked: the handler's frame has the mask. Or
- * the signal is a SIGSEGV without an address: perhaps the tool's stack had no room for the frame of the gate's own signal. To a handler
- * that is not to be told more, any SIGSEGV may be one. */
+ * the signal is a SIGSEGV without an address: perhaps the tool's stack had no room for the frame of the gate's own signal. If the handler
+ * is not to be told more, only the number of the last fault says so, and only if there was none before. */
 __attribute__((used)) static void hs_signals_interrupt(void *context, int number, const siginfo_t *told)
 {
     if (!hs_gate_is_worker())
         return;
-    if (number == SIGSEGV && (!(informed & 1ull << (SIGSEGV - 1)) || told->si_code == SI_KERNEL))
+    const int is_told = informed >> (number - 1) & 1;
+    const int is_page = !hs_signals_faulted && ((ucontext_t *)context)->uc_mcontext.gregs[REG_TRAPNO] == PAGE_FAULT;
+    if (number == SIGSEGV && !(is_told ? told->si_code != SI_KERNEL : is_page))
         hs_call_mark();
     if (hs_signals_blocks())
         *(uint64_t *)&((ucontext_t *)context)->uc_sigmask |= SIGSYS_BIT;
@@ -86,13 +90,13 @@ __attribute__((naked, used)) static void enter(void)
 {
     __asm__("lea -1(%rdi), %eax\n\tbt %rax, informed(%rip)\n\tjnc 3f\n\tcmpl $0, 8(%rsi)\n\tjg 3f\n\t"
             "movb $1, hs_signals_came(%rip)\n3:\t"
-            "mov 192(%rdx), %rax\n\tor 200(%rdx), %rax\n\tor 216(%rdx), %rax\n\tje 5f\n\tmovb $1, hs_signals_faulted(%rip)\n5:\t"
             "mov %fs:0, %rax\n\tcmp unstacked(%rip), %rax\n\tjne 4f\n\t"
             "cmpl $2, 24(%rdx)\n\tjne 4f\n\tmovl $0, 24(%rdx)\n4:\t"
             "cmpb $0, hs_watch_is_on(%rip)\n\tjne 1f\n\tcmpb $0, hides(%rip)\n\tjne 1f\n\t"
             "cmp $11, %edi\n\tjne 6f\n\tbtl $10, informed(%rip)\n\tjnc 1f\n\tcmpl $128, 8(%rsi)\n\tje 1f\n6:\t"
             "mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
-            "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %r11\n\txor %eax, %eax\n\tjmp *%r11\n"
+            "2:\tmov 192(%rdx), %rax\n\tor 200(%rdx), %rax\n\tor 216(%rdx), %rax\n\tje 5f\n\tmovb $1, hs_signals_faulted(%rip)\n5:\t"
+            "lea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %r11\n\txor %eax, %eax\n\tjmp *%r11\n"
             "1:\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %r10\n\tpush %r11\n\t"
             "sub $8, %rsp\n\tmov %rsi, %rax\n\tmov %edi, %esi\n\tmov %rdx, %rdi\n\tmov %rax, %rdx\n\t"
             "cld\n\tcall hs_signals_interrupt\n\tadd $8, %rsp\n\t"

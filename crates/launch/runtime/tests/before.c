@@ -213,6 +213,30 @@ static inline void stream_age(int argc, char **argv)
     nothing(argc, argv);
     number = fstat(2, &seen) == 0 && seen.st_mtime > 1000000000;
 }
+static inline void stream_device(int argc, char **argv)
+{
+    struct stat seen;
+    nothing(argc, argv);
+    number = fstat(2, &seen) == 0 && (seen.st_dev >> 8) != 0;
+}
+static inline void stream_times(int argc, char **argv)
+{
+    struct stat seen;
+    nothing(argc, argv);
+    number = fstat(2, &seen) == 0 && seen.st_ctime > seen.st_mtime;
+}
+static inline void stream_read(int argc, char **argv)
+{
+    struct stat seen;
+    nothing(argc, argv);
+    number = fstat(2, &seen) == 0 && seen.st_atime > seen.st_mtime;
+}
+static inline void stream_and_file(int argc, char **argv)
+{
+    struct stat seen, other;
+    nothing(argc, argv);
+    number = fstat(2, &seen) == 0 && stat("/etc/passwd", &other) == 0 && seen.st_ino == other.st_ino;
+}
 static inline void streams(int argc, char **argv)
 {
     struct stat out, error;

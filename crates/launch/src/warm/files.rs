@@ -118,9 +118,13 @@ impl Files {
         }
     }
 
-    /// Returns whether a start in the directory `cwd` might load other files than these, because it finds them there.
+    /// Returns whether a start in the directory `cwd` might load other files than these, because it finds them there. The error by
+    /// which the loader finds nothing counts as well, as `dlerror` tells it.
     pub(crate) fn shadowed_in(&self, cwd: &Path) -> bool {
-        self.shadows.iter().any(|shadow| cwd.join(shadow).symlink_metadata().is_ok())
+        let is_absent = |path: &Path| {
+            path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        };
+        !self.shadows.iter().all(|shadow| is_absent(&cwd.join(shadow)))
     }
 
     /// Returns whether every path still leads to the same file, unchanged.
@@ -281,6 +285,11 @@ mod tests {
             assert!(files.shadowed_in(dir.path()), "{}", shadow.display());
             std::fs::remove_dir(&shadow).unwrap();
         }
+        // The loader's error is another one.
+        std::fs::remove_dir(dir.path().join("sub")).unwrap();
+        assert!(!files.shadowed_in(dir.path()));
+        std::fs::write(dir.path().join("sub"), "").unwrap();
+        assert!(files.shadowed_in(dir.path()));
     }
 
     #[test]

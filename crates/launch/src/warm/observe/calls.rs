@@ -173,6 +173,7 @@ fn judge_files(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_read | libc::SYS_pread64 | libc::SYS_getdents64 | libc::SYS_fadvise64
             if run.opened.contains_key(&fd) =>
         {
+            run.seen.compares_files |= call.number == libc::SYS_getdents64;
             Ok(After::Nothing)
         }
         // Holes in a file come and go without a trace.
@@ -297,6 +298,7 @@ fn stat(run: &mut Run<'_>, call: Entry, fd: i32, buffer: Option<u64>) -> Result<
         Some(Opened::At(path)) if is_constant(&path) => vary(run, &path, buffer),
         Some(Opened::At(path)) => {
             if !run.is_loader(call.ip) {
+                run.seen.compares_files = true;
                 run.watch(&path, Aspect::Stat);
             }
             Ok(After::Nothing)
@@ -369,6 +371,7 @@ fn look(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, aspect: Aspect) -> 
     if is_readlink && path == Path::new("/proc/self/exe") {
         return Ok(After::Nothing);
     }
+    run.seen.compares_files |= !is_readlink && !run.is_loader(call.ip);
     // A directory in which the loader finds nothing. Each name that it might find there is looked at as well.
     let is_place = aspect == Aspect::File && run.is_loader(call.ip) && path.is_dir();
     let is_no_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());

@@ -63,6 +63,8 @@ pub(super) struct Seen {
     /// Names by which the loader looked for libraries, and of other files that it opened.
     pub libraries: BTreeSet<OsString>,
     pub looks: Looks,
+    /// Whether other code than the loader has asked what a file is, or what a directory holds.
+    pub compares_files: bool,
     /// Variables that they asked for.
     pub names: Vec<Vec<u8>>,
     /// The address at which the kernel clears the thread's number, and the area in which it writes the thread's processor.

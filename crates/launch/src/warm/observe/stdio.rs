@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FileType, MemfdFlags, Mode, SeekFrom, Stat};
+use rustix::fs::{FileType, MemfdFlags, Mode, SeekFrom, Stat, Timespec, Timestamps};
 
 use crate::Spec;
 
@@ -64,7 +64,9 @@ fn is_made_for_it(stat: &Stat) -> bool {
         && stat.st_gid == rustix::process::getegid().as_raw();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
     is_ours
-        && [stat.st_mtime, stat.st_ctime].iter().all(|time| (now - NEW.as_secs() as i64..=now).contains(time))
+        && [stat.st_atime, stat.st_mtime, stat.st_ctime]
+            .iter()
+            .all(|time| (now - NEW.as_secs() as i64..=now).contains(time))
 }
 
 impl Class {
@@ -104,14 +106,25 @@ pub(crate) struct Stand {
     _other_end: Option<OwnedFd>,
 }
 
+/// Gives a placeholder two times before the third, in the order of a file that was read before it was last written.
+fn age(fd: &OwnedFd) -> std::io::Result<()> {
+    let ago = |seconds: u64| {
+        let since =
+            (SystemTime::now() - Duration::from_secs(seconds)).duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timespec { tv_sec: since.as_secs() as i64, tv_nsec: 0 }
+    };
+    Ok(rustix::fs::futimens(fd, &Timestamps { last_access: ago(200), last_modification: ago(100) })?)
+}
+
 /// Makes a descriptor of this class. A file is empty.
 pub(crate) fn placeholder(class: Class) -> std::io::Result<Stand> {
     let one = |fd| Stand { fd, _other_end: None };
     let two = |(fd, end)| Stand { fd, _other_end: Some(end) };
+    let aged = |stand: Stand| age(&stand.fd).map(|()| stand);
     Ok(match class {
         Class::Null => one(File::options().read(true).write(true).open("/dev/null")?.into()),
-        Class::Pipe => two(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?),
-        Class::Socket => two(crate::sys::channel::pair()?),
+        Class::Pipe => aged(two(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?))?,
+        Class::Socket => aged(two(crate::sys::channel::pair()?))?,
         Class::Terminal => {
             use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
             let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
@@ -124,7 +137,7 @@ pub(crate) fn placeholder(class: Class) -> std::io::Result<Stand> {
         Class::File(permissions) => {
             let file = rustix::fs::memfd_create("hotstart-output", MemfdFlags::CLOEXEC)?;
             rustix::fs::fchmod(&file, Mode::from_raw_mode(u32::from(permissions)))?;
-            one(file)
+            aged(one(file))?
         }
         Class::Other => one(rustix::fs::memfd_create("hotstart-output", MemfdFlags::CLOEXEC)?),
     })

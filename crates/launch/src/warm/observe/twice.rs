@@ -162,7 +162,15 @@ fn compare_all<'a>(
         }
         counts = Some(found);
     }
+    if seen.compares_files && looks_at_file(spec, &seen.looks.stdio) {
+        return refuse(Reason::Stdio, "a standard descriptor and other files: they may be one");
+    }
     Ok((counts.unwrap_or_default(), one))
+}
+
+/// Returns whether one of the streams that constructors have looked at is another file in each start.
+fn looks_at_file(spec: &Spec<'_>, looked: &[bool; 3]) -> bool {
+    stdio::classes(spec).iter().zip(looked).any(|(class, looked)| *looked && *class != stdio::Class::Null)
 }
 
 /// Adds the inputs that a run has seen to `seen`.
@@ -171,6 +179,7 @@ pub(super) fn take(run: &mut Run<'_>, seen: &mut Seen) {
     seen.relative.append(&mut run.seen.relative);
     seen.libraries.append(&mut run.seen.libraries);
     seen.looks.stdio = std::array::from_fn(|fd| seen.looks.stdio[fd] | run.seen.looks.stdio[fd]);
+    seen.compares_files |= run.seen.compares_files;
     seen.looks.processors |= run.seen.looks.processors;
     seen.looks.limits.extend(&run.seen.looks.limits);
     seen.looks.system |= run.seen.looks.system;

@@ -64,16 +64,24 @@ impl Run<'_> {
         let is_null = self.field(stat, number)? == rustix::fs::makedev(1, 3);
         let others = [(number, !is_null), (block_size, is_stream)];
         let others = others.into_iter().filter_map(|(field, varies)| varies.then_some(field));
-        for field in [device, inode, user, group].into_iter().chain(others) {
+        for field in [inode, user, group].into_iter().chain(others) {
             self.set_field(stat, field, self.field(stat, field)? + 1)?;
         }
+        // A placeholder lies on no device. What tests write, as a rule, does.
+        let now = self.field(stat, device)?;
+        self.set_field(stat, device, if is_stream { rustix::fs::makedev(253, 1) } else { now + 1 })?;
         // Served files are empty (stdio.rs).
         for field in [links, size, blocks] {
             self.set_field(stat, field, u64::from(self.field(stat, field)? == 0))?;
         }
         self.set_field(stat, mode, self.field(stat, mode)? ^ PERMISSIONS)?;
-        // Three times of two words, in 1970: older than any file they may be compared with.
-        self.write(stat + std::mem::offset_of!(libc::stat, st_atime) as u64, &[0; 48])
+        // Three times of two words, in 1970: older than any file they may be compared with, and in another order than a
+        // placeholder's.
+        let times: [u64; 6] = [3, 0, 2, 0, 1, 0];
+        self.write(
+            stat + std::mem::offset_of!(libc::stat, st_atime) as u64,
+            &times.map(u64::to_le_bytes).concat(),
+        )
     }
 
     /// A field of a structure in the process, by its place and size.
