@@ -231,15 +231,14 @@ uintptr_t registers_at_main[REGISTERS_AT_MAIN] __attribute__((used));
 unsigned short flags_at_main __attribute__((used));
 
 #if defined(__x86_64__)
-/* Looks at the registers and the stack before anything of the program's own has run there. ld.so reaches down some 5.7 KB in a cold process: from 6.5 KiB to
- * 32 KiB below main's frame nothing is left. */
+/* Looks at the registers and the stack before anything of the program's own has run there. ld.so reaches down some 5.7 KB in a cold
+ * process: from 6.5 KiB to 32 KiB below main's frame nothing is left. */
 __attribute__((naked)) int main(int argc __attribute__((unused)), char **argv __attribute__((unused)))
 {
-    __asm__("lahf\n\tseto %al\n\tmov %ax, flags_at_main(%rip)\n\t"
-            "mov %rbx, registers_at_main(%rip)\n\tmov %rbp, registers_at_main+8(%rip)\n\tmov %r12, registers_at_main+16(%rip)\n\t"
-            "mov %r13, registers_at_main+24(%rip)\n\tmov %r14, registers_at_main+32(%rip)\n\tmov %r15, registers_at_main+40(%rip)\n\t"
-            "mov %rcx, registers_at_main+48(%rip)\n\tmov %r8, registers_at_main+56(%rip)\n\tmov %r9, registers_at_main+64(%rip)\n\t"
-            "mov %r10, registers_at_main+72(%rip)\n\tmov %r11, registers_at_main+80(%rip)\n\t"
+    __asm__("lahf\n\tseto %al\n\tmov %ax, flags_at_main(%rip)\n\tlea registers_at_main(%rip), %rax\n\t"
+            "mov %rbx, (%rax)\n\tmov %rbp, 8(%rax)\n\tmov %r12, 16(%rax)\n\tmov %r13, 24(%rax)\n\tmov %r14, 32(%rax)\n\t"
+            "mov %r15, 40(%rax)\n\tmov %rcx, 48(%rax)\n\tmov %r8, 56(%rax)\n\tmov %r9, 64(%rax)\n\tmov %r10, 72(%rax)\n\t"
+            "mov %r11, 80(%rax)\n\t"
             "mov %rdi, %r8\n\tlea -32768(%rsp), %rdi\n\tmov $3264, %ecx\n\txor %eax, %eax\n\trepe scasq\n\t"
             "setne stack_is_used(%rip)\n\tmov %r8, %rdi\n\tjmp run_acts");
 }
