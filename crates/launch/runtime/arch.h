@@ -112,9 +112,9 @@ static inline void hs_call_on(void *top, void (*work)(void))
 
 /* The registers with which libc calls main that a function need not keep, but for main's arguments, and its address in rax: rcx, r8 to
  * r11. A main with more than three parameters reads them. And the flags. */
-extern uint64_t hs_frame_rest[5] __attribute__((visibility("hidden")));
+extern uintptr_t hs_frame_rest[5] __attribute__((visibility("hidden")));
 extern uint64_t hs_frame_flags __attribute__((visibility("hidden")));
-/* The arithmetic flags are read into rax, not pushed: nothing may be left on the stack. */
+/* Uses rax and rcx, so it follows HS_NOTE_REST. The flags are not pushed: nothing may be left on the stack. */
 #define HS_NOTE_FLAGS \
     "lahf\n\tseto %al\n\tmovzbl %ah, %ecx\n\tmovzbl %al, %eax\n\tshl $11, %eax\n\tor %ecx, %eax\n\tor $0x202, %eax\n\t" \
     "mov %rax, hs_frame_flags(%rip)\n\t"

@@ -52,44 +52,45 @@ static void serve(void)
 
 struct hs_frame hs_frame;
 #if HS_RESETS
-uint64_t hs_frame_rest[5];
+uintptr_t hs_frame_rest[5];
 uint64_t hs_frame_flags;
 
 /* Jumped to in place of main. */
 static int note_and_halt(int argc, char **argv, char **envp);
 
-/* What a register has when libc calls main, beside main's arguments: those of the zygote in others, or where it jumps. In each run it is
- * that run's own. A zygote's number of arguments is one that nothing else has. */
-enum { OTHER, ARGC, ARGV, ENVP, MAIN };
-static unsigned char kept[sizeof hs_frame.kept / sizeof *hs_frame.kept], rest[sizeof hs_frame_rest / sizeof *hs_frame_rest];
+/* When libc calls main, it has main's arguments, and main's address, in other registers as well. In a zygote these are the zygote's own.
+ * Each run has to find what a fresh process would. A zygote's number of arguments is so large that no register has it by chance. */
+enum meaning { OTHER, ARGC, ARGV, ENVP, MAIN };
+enum { KEPT = sizeof hs_frame.kept / sizeof *hs_frame.kept, REST = sizeof hs_frame_rest / sizeof *hs_frame_rest };
+static enum meaning meanings[KEPT + REST];
 
-static unsigned char meaning(uintptr_t word, const struct hs_start *start)
+static uintptr_t *noted(size_t which)
 {
-    return word == (uintptr_t)start->argc   ? ARGC
-           : word == (uintptr_t)start->argv ? ARGV
-           : word == (uintptr_t)start->envp ? ENVP
-           : word == (uintptr_t)note_and_halt ? MAIN
-                                              : OTHER;
+    return which < KEPT ? &hs_frame.kept[which] : &hs_frame_rest[which - KEPT];
 }
 
-static uintptr_t given(unsigned char meaning, uintptr_t word, const struct hs_call *call)
+static enum meaning meaning_of(uintptr_t word, const struct hs_start *start)
 {
-    switch (meaning) {
-    case ARGC: return (uintptr_t)call->argc;
-    case ARGV: return (uintptr_t)call->argv;
-    case ENVP: return (uintptr_t)call->envp;
-    case MAIN: return (uintptr_t)hs_real_main;
-    default: return word;
-    }
+    if (word == (uintptr_t)start->argc)
+        return ARGC;
+    if (word == (uintptr_t)start->argv)
+        return ARGV;
+    if (word == (uintptr_t)start->envp)
+        return ENVP;
+    return word == (uintptr_t)note_and_halt ? MAIN : OTHER;
 }
 
 void hs_frame_give(const struct hs_call *call)
 {
 #ifndef HS_WITHOUT_KEPT
-    for (size_t i = 0; i < sizeof kept; i++)
-        hs_frame.kept[i] = given(kept[i], hs_frame.kept[i], call);
-    for (size_t i = 0; i < sizeof rest; i++)
-        hs_frame_rest[i] = given(rest[i], hs_frame_rest[i], call);
+    for (size_t i = 0; i < KEPT + REST; i++)
+        switch (meanings[i]) {
+        case OTHER: break;
+        case ARGC: *noted(i) = (uintptr_t)call->argc; break;
+        case ARGV: *noted(i) = (uintptr_t)call->argv; break;
+        case ENVP: *noted(i) = (uintptr_t)call->envp; break;
+        case MAIN: *noted(i) = (uintptr_t)hs_real_main; break;
+        }
 #endif
 }
 
@@ -97,10 +98,8 @@ void hs_frame_give(const struct hs_call *call)
 __attribute__((used)) static void stop(int argc, char **argv, char **envp)
 {
     first.start = (struct hs_start){argc, argv, envp};
-    for (size_t i = 0; i < sizeof kept; i++)
-        kept[i] = meaning(hs_frame.kept[i], &first.start);
-    for (size_t i = 0; i < sizeof rest; i++)
-        rest[i] = meaning(hs_frame_rest[i], &first.start);
+    for (size_t i = 0; i < KEPT + REST; i++)
+        meanings[i] = meaning_of(*noted(i), &first.start);
     hs_stack_free = hs_frame.stack;
     hs_first_errno = errno;
     serve();

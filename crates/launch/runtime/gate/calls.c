@@ -209,7 +209,7 @@ static int selects_doubtful(const struct hs_system_call *call)
     const long sets[] = {call->b, call->c, call->d};
     const int count = (int)call->a, words = count > 0 ? (count - 1) / BITS + 1 : 0;
     uint64_t set[SETS_WORDS];
-    /* One of those that a set may have, whatever else: FD_SETSIZE is 1024. */
+    /* A set of FD_SETSIZE descriptors, 1024, has no more. */
     if (words > SETS_WORDS)
         return 1;
     for (int i = 0; count > HS_CONTROL_FD && i < 3; i++) {

@@ -106,7 +106,7 @@ pub(crate) struct Stand {
     _other_end: Option<OwnedFd>,
 }
 
-/// Gives a placeholder two times before the third, in the order of a file that was read before it was last written.
+/// Sets the times of a placeholder in the order read, written, changed. The second observation run is told the opposite order.
 fn age(fd: &OwnedFd) -> std::io::Result<()> {
     let ago = |seconds: u64| {
         let since =
