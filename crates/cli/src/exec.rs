@@ -165,7 +165,7 @@ fn run(detached: bool) -> ExitCode {
         Ok(settings) => settings,
         Err(error) => return warn("server", &error),
     };
-    signals::hold();
+    signals::serve();
     match hotstart_exec::serve(&settings) {
         Ok(()) => exit_code::exit(exit_code::SUCCESS),
         Err(ServeError::Running) if detached => exit_code::exit(exit_code::SUCCESS),

@@ -57,7 +57,7 @@ impl std::fmt::Display for ServeError {
 
 impl std::error::Error for ServeError {}
 
-/// Serves until it is asked to end, or is idle. Signals must be held ([`signals::hold`]) before.
+/// Serves until it is asked to end, or is idle. Signals must be held ([`signals::serve`]) before.
 pub fn serve(settings: &Settings) -> Result<(), ServeError> {
     let refused = |what| move |error: io::Error| ServeError::Io(what, error);
     let socket_dir = SocketDir::find().map_err(ServeError::SocketDir)?;

@@ -32,7 +32,14 @@ pub fn take_over() {
 }
 
 /// Like [`take_over`], but children inherit this process's action for SIGINT: for a server, whose jobs are not tests. Each of
-/// the signals stops it, since the client that started it may have ignored them for its own job.
+/// the signals stops it, since the client that started it may have ignored them for its own job. Nor do its jobs inherit what
+/// that client had blocked.
+pub fn serve() {
+    signal::unblock_inherited();
+    hold();
+}
+
+/// Like [`take_over`], but children inherit this process's action for SIGINT, and each of the signals stops it.
 pub fn hold() {
     signal::ignore(libc::SIGXFSZ);
     signal::block(&stop_set());

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::bench::{Bench, await_gone, await_that, kill, told};
+use crate::bench::{Bench, await_gone, await_that, kill, pid, told};
 
 #[test]
 fn the_first_client_starts_a_server_and_holds_nothing_open() {
@@ -49,6 +49,37 @@ fn sigterm_ends_it_in_order() {
     assert!(!bench.path("server/exec-2.socket").exists());
     let stop = bench.hotstart().args(["server", "stop"]).output().expect("it runs");
     assert!(told(&stop).contains("no server runs in"), "{}", told(&stop));
+}
+
+/// The first client starts the server, which must not keep what that client had blocked.
+#[test]
+fn a_server_does_not_keep_signals_blocked() {
+    let bench = Bench::new();
+    let blocking = |command: Command| {
+        let mut env = Command::new("/usr/bin/env");
+        env.arg("--block-signal=USR1")
+            .arg(command.get_program())
+            .args(command.get_args())
+            .stdin(Stdio::null());
+        env.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .env_remove("HOTSTART_EXEC");
+        env
+    };
+    let mut server = blocking(bench.hotstart()).args(["server", "run"]).spawn().expect("it runs");
+    await_that("the server", || bench.server().is_some());
+    let before = bench.warm_starts();
+    let grep = bench.path("grep");
+    std::fs::copy("/usr/bin/grep", &grep).expect("copied");
+    let blocked = |mut command: Command| {
+        told(&command.arg(&grep).args(["SigBlk:", "/proc/self/status"]).output().expect("it runs"))
+    };
+    await_that("warm starts", || {
+        assert!(blocked(bench.client()).contains("SigBlk:\t0000000000000000\n"));
+        bench.warm_starts() > before
+    });
+    assert!(blocked(blocking(bench.client())).contains("SigBlk:\t0000000000000200\n"));
+    kill(pid(&server), Signal::TERM);
+    assert!(server.wait().expect("it ends").success());
 }
 
 /// Returns a command as a shell starts it under `ulimit -f 8`: 4 KiB, less than the client's own file.

@@ -93,6 +93,22 @@ fn a_full_or_closed_standard_output_is_an_error_and_results_are_kept() {
     }
 }
 
+/// As below a parent that blocks SIGPIPE or SIGUSR1. hotstart blocks signals itself, which tools must not see.
+#[test]
+fn tools_begin_with_the_signals_blocked_that_the_runner_began_with() {
+    let suite = Suite::new("");
+    for (name, mask) in [("SIGUSR1", "0000000000000200"), ("SIGTERM", "0000000000004000")] {
+        suite.file("a.test", format!("RUN: grep 'SigBlk:.*{mask}' /proc/self/status\n").repeat(3));
+        for start in ["--cold", "--start=fork", "--start=rewind"] {
+            let mut env = Command::new("/usr/bin/env");
+            env.arg(format!("--block-signal={name}")).arg(env!("CARGO_BIN_EXE_hotstart"));
+            env.args(["lit", "-v", "-j1", start, "."]).current_dir(suite.path(""));
+            prepare(&mut env);
+            Run::from(env.output().expect("env")).ends_with(0).says("  Passed: 1 (100.00%)\n");
+        }
+    }
+}
+
 #[test]
 fn a_reader_that_has_had_enough_is_no_error() {
     let suite = pipelines(3);

@@ -1,6 +1,10 @@
 //! Signal sets, and the runner's own handling of signals.
 
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+/// The signals that were blocked before this process first blocked one itself.
+static INHERITED: OnceLock<libc::sigset_t> = OnceLock::new();
 
 /// Returns an empty set.
 pub(crate) fn empty_set() -> libc::sigset_t {
@@ -28,8 +32,38 @@ pub(crate) fn add(set: &mut libc::sigset_t, signal: i32) {
     unsafe { libc::sigaddset(set, signal) };
 }
 
+/// Returns the signals that whoever started this process had blocked; children get them back. The first call must precede any
+/// change of the mask that this module does not make.
+pub(crate) fn inherited() -> &'static libc::sigset_t {
+    INHERITED.get_or_init(|| {
+        let mut set = empty_set();
+        // SAFETY: without a new mask the call only writes the present one, to a pointer that is valid for it.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut set) };
+        set
+    })
+}
+
+/// Returns whether a signal was blocked when this process was started.
+pub(crate) fn inherits_blocked() -> bool {
+    static ANY: OnceLock<bool> = OnceLock::new();
+    // SAFETY: the set is initialised; a number that does not exist is refused by an error return, which is not 1.
+    *ANY.get_or_init(|| (1..=LAST).any(|number| unsafe { libc::sigismember(inherited(), number) } == 1))
+}
+
+/// The last signal of Linux on x86-64 and AArch64.
+const LAST: i32 = 64;
+
+/// Unblocks all signals in the calling thread, for children as well. Only a process that has not started any may call it.
+pub(crate) fn unblock_inherited() {
+    let none = empty_set();
+    // SAFETY: the set is initialised; the old mask is not requested.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) };
+    let _ = INHERITED.set(none);
+}
+
 /// Blocks the set in the calling thread and in those that it starts from now on.
 pub(crate) fn block(set: &libc::sigset_t) {
+    inherited();
     // SAFETY: the set is initialised; the old mask is not requested.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set, std::ptr::null_mut()) };
 }

@@ -46,6 +46,8 @@ struct Order<'a> {
     slot: Option<&'a AtomicI64>,
     /// The limit on open files that the runner was started with, if it has raised its own.
     open_files: Option<libc::rlimit>,
+    /// The signals that were blocked when the runner was started.
+    mask: &'a libc::sigset_t,
     /// Error number of the failed call; 0 if none failed.
     failed: i32,
 }
@@ -71,8 +73,17 @@ pub(crate) fn vfork_exec(request: &Request<'_>, slot: Option<&AtomicI64>) -> Res
         rlim_cur: soft.unwrap_or(libc::RLIM_INFINITY),
         rlim_max: hard.unwrap_or(libc::RLIM_INFINITY),
     });
-    let mut order =
-        Order { request, argv: &argv, envp: &envp, moves: &moves, copies, slot, open_files, failed: 0 };
+    let mut order = Order {
+        request,
+        argv: &argv,
+        envp: &envp,
+        moves: &moves,
+        copies,
+        slot,
+        open_files,
+        mask: super::signal::inherited(),
+        failed: 0,
+    };
     // SAFETY: `become_program` is given an order that nobody else uses meanwhile; it neither allocates nor unwinds, and
     // takes no lock.
     let pid = unsafe { clone_stopped(libc::SIGCHLD, become_program, ptr::from_mut(&mut order).cast()) }?;
@@ -205,13 +216,12 @@ impl Order<'_> {
         }
     }
 
-    /// Becomes the program, with no signal blocked. Returns only on failure, with the error number.
+    /// Becomes the program, with those signals blocked that were when the runner was started. Returns only an error number.
     fn exec(&self) -> i32 {
-        let none = super::signal::empty_set();
-        // SAFETY: the set is initialised; program, argv and envp are NUL-terminated strings and null-terminated arrays
+        // SAFETY: the mask is initialised; program, argv and envp are NUL-terminated strings and null-terminated arrays
         // of such, all alive until this process is replaced or ends.
         unsafe {
-            libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
+            libc::sigprocmask(libc::SIG_SETMASK, self.mask, ptr::null_mut());
             libc::execve(self.request.program.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
             *libc::__errno_location()
         }

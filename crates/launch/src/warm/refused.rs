@@ -39,6 +39,10 @@ pub(super) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     if spec.limits.iter().any(is_low) {
         return Some(Reason::Limits);
     }
+    // A zygote does not begin with a mask, and the runtime relies on signals of its own.
+    if crate::sys::signal::inherits_blocked() {
+        return Some(Reason::Signals);
+    }
     let is_ordinary = |fd: BorrowedFd<'_>| {
         let kind = rustix::fs::fstatfs(fd).map_or(0, |found| found.f_type as u64);
         kind == SOCKETS || is_known(kind, || rustix::fs::fstat(fd).ok().map(|found| found.st_dev))
