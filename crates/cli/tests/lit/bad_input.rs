@@ -89,3 +89,24 @@ fn without_override(suite: &Suite, args: &[&str]) -> Run {
     suite::prepare(&mut command);
     Run::from(command.output().expect("setpriv (util-linux) starts"))
 }
+
+/// lit runs tests as children of the process that evaluates configs; hotstart does not.
+#[test]
+fn what_a_config_changes_of_its_own_process_is_told() {
+    let changes = "import os, resource, signal\nos.umask(0o147)\nos.nice(3)\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n\
+                   signal.signal(signal.SIGUSR1, signal.SIG_IGN)\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])\n";
+    let suite = Suite::new(changes);
+    suite.file("a.test", "RUN: true\n");
+    for _ in 0..2 {
+        let run = suite.run(&["."]);
+        run.ends_with(0)
+            .warns("a config has changed its own process")
+            .warns("Umask: 0147, was 0")
+            .warns("; nice: ");
+        run.warns("; SigIgn: ").warns("SigBlk: 0000000000000800, was 0000000000000000");
+    }
+    let plain = Suite::new("import os\nos.umask(os.umask(0o022))\n");
+    plain.file("a.test", "RUN: true\n");
+    let run = plain.run(&["."]);
+    assert!(!run.err.contains("warning"), "{run:#?}");
+}

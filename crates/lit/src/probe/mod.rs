@@ -7,6 +7,7 @@
 mod cache;
 pub(crate) mod execute;
 mod line;
+mod process;
 pub mod python;
 mod start;
 mod update;
@@ -35,6 +36,8 @@ use crate::settings::Settings;
 #[derive(Debug)]
 pub struct Probe<'g> {
     child: Option<Child<'g>>,
+    /// What the children of that process would have inherited when it was started.
+    inherited: Option<process::Inherited>,
     requests: Option<File>,
     /// Dropped by `close`, so that the helper does not wait for a reader when it ends.
     replies: Option<BufReader<File>>,
@@ -307,8 +310,20 @@ impl<'g> Probe<'g> {
                 update::apply(config, changes, tmp_dir);
             }
         }
+        self.diagnostics.extend(self.change_of_process());
         let state = reply.state.ok_or_else(|| ProbeError::Malformed("no state".into()))?;
         Ok(describe_state(state))
+    }
+
+    /// Returns a warning if configs have changed what the children of their process inherit: the tests, with lit.
+    fn change_of_process(&self) -> Option<Diagnostic> {
+        let now = process::Inherited::of(self.child.as_ref()?.pid())?;
+        let changes = self.inherited.as_ref()?.changes(&now)?;
+        let message = format!(
+            "a config has changed its own process ({changes}). lit's tests would inherit that, hotstart's do not: set it \
+             before hotstart is started"
+        );
+        Some(Diagnostic { severity: Severity::Warning, place: None, message })
     }
 
     fn ask(&mut self, request: Request, about: &Path) -> Result<Reply, ProbeError> {

@@ -15,6 +15,7 @@ use hotstart_python::which;
 
 use super::cache::{self, Cache};
 use super::line::{Memory, Starter};
+use super::process::Inherited;
 use super::python::{Interpreter, Place, Surroundings};
 use super::wire::Request;
 use super::{About, Probe, ProbeError};
@@ -112,6 +113,7 @@ impl<'g> Probe<'g> {
         });
         Probe {
             child: None,
+            inherited: None,
             requests: None,
             replies: None,
             said: None,
@@ -159,6 +161,7 @@ impl<'g> Probe<'g> {
         };
         let child = launcher.start(&spec, group)?;
         drop((for_helper, from_helper));
+        self.inherited = Inherited::of(child.pid());
         self.child = Some(child);
         self.requests = Some(File::from(requests));
         self.replies = Some(BufReader::with_capacity(1 << 16, File::from(replies)));
