@@ -1,12 +1,13 @@
 """Judges whether what configs did depends on nothing but what was noted: their code, and the programs that they started.
 
-Code is judged by its names. Modules, and functions of modules that can look at the system, have to be on a list; what is not on it
-(the time, random numbers, process numbers, the network, code made of text) may be anything. Python's own library and the `lit`
-package are known and are not read. Programs have to be on a list as well, with their arguments.
+Code is judged by its names. Modules, their functions, Python's own functions and the attributes of objects have to be on a list
+(`names`); what is not on it (the time, random numbers, process numbers, the network, code made of text) may be anything. Python's own
+library and the `lit` package are known and are not read. Programs have to be on a list as well, with their arguments.
 """
 
 import ast
 import atexit
+import builtins
 import os
 import re
 import subprocess
@@ -15,30 +16,7 @@ import sysconfig
 import threading
 import types
 
-MODULES = frozenset(
-    """
-    __future__ abc argparse ast base64 codecs collections configparser contextlib copy csv dataclasses enum errno fnmatch functools glob
-    io itertools json keyword lit math numbers operator os pathlib pipes platform posixpath pprint re shlex shutil string struct
-    subprocess sys textwrap types typing warnings
-    """.split()
-)
-
-# Of modules that can look at more than what was noted, these names.
-NAMES = {
-    "os": """path environ getenv pathsep sep altsep name listdir walk scandir getcwd linesep extsep curdir pardir devnull fspath
-        fsdecode fsencode access F_OK R_OK W_OK X_OK defpath cpu_count getuid geteuid PathLike error uname putenv unsetenv
-        environb readlink get_exec_path sched_getaffinity""",
-    "os.path": """join exists isfile isdir islink lexists abspath basename dirname normpath realpath relpath expandvars splitext
-        split splitdrive commonprefix commonpath isabs normcase sep pathsep""",
-    "sys": """platform version version_info executable path exit maxsize byteorder argv prefix base_prefix exec_prefix hexversion
-        implementation builtin_module_names getfilesystemencoding getdefaultencoding abiflags float_info getwindowsversion
-        gettotalrefcount maxunicode api_version int_info thread_info""",
-    "platform": """system machine release processor architecture uname mac_ver version platform python_version python_version_tuple
-        python_implementation libc_ver win32_ver dist linux_distribution""",
-    "shutil": "which",
-    "subprocess": """Popen PIPE STDOUT DEVNULL run call check_call check_output CalledProcessError TimeoutExpired SubprocessError
-        list2cmdline CompletedProcess getoutput getstatusoutput""",
-}
+from litprobe.names import BY_NAME, MODULES, NAMES, OWN, WHOLE, dunder, impure, is_builtin, of_lit, of_python
 
 # Whatever they belong to.
 ATTRIBUTES = re.compile(
@@ -46,8 +24,6 @@ ATTRIBUTES = re.compile(
 )
 # Modules are reached by their own names only, not as attributes of others that have imported them.
 OTHERS = frozenset(getattr(sys, "stdlib_module_names", ())) | frozenset(sys.builtin_module_names) | MODULES
-FUNCTIONS = frozenset("__import__ eval exec compile id hash input open_code breakpoint globals locals vars".split())
-
 # Tools whose answers to these questions depend on themselves alone.
 TOOLS = re.compile(r"(llvm-[a-z-]+|opt|llc|lli|FileCheck|not|count|true|false|ar|nm|as|objdump|gold|lld|ld(\.[a-z]+)?)(-\d+(\.\d+)*)?")
 QUESTIONS = frozenset("--version -version -v -V --help -help".split())
@@ -57,8 +33,8 @@ OF_LLVM_CONFIG = frozenset("--version --assertion-mode --build-mode --build-syst
 callbacks = atexit._ncallbacks() if hasattr(atexit, "_ncallbacks") else None
 
 
-def judge(trace):
-    """Gives up if anything is not known; else adds what programs and modules depend on."""
+def judge(trace, objects):
+    """`objects` are those that lit hands to configs. Gives up if anything is not known; else adds what programs and modules depend on."""
     trace.parts = trace.parts or [{}]
     if threading.active_count() > 1:
         trace.give_up("a config has started a thread")
@@ -69,9 +45,9 @@ def judge(trace):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and not file.endswith(".py") and not library.has(file):
             trace.give_up("the module '%s' is not written in Python" % file)
-    for name in list(trace.codes):
-        if trace.why is None and not library.has(name):
-            judge_code(trace, name, library)
+    trees = [(name, read_code(trace, name)) for name in list(trace.codes) if trace.why is None and not library.has(name)]
+    if trace.why is None:
+        judge_code(trace, trees, library, objects)
     for program in trace.programs:
         if trace.why is None:
             judge_program(trace, program)
@@ -96,16 +72,41 @@ class Library:
         return name.startswith(self.own) and not name.startswith(self.added)
 
 
-def judge_code(trace, name, library):
+def read_code(trace, name):
     if not os.path.isabs(name) or not os.path.isfile(name):
         trace.give_up("there is no file of code named '%s'" % name)
-        return
+        return None
     with open(name, "rb") as file:
-        tree = ast.parse(file.read(), name)
-    try:
-        Reader(library).visit(tree)
-    except Unknown as unknown:
-        trace.give_up("%s:%d: %s" % (name, unknown.args[0], unknown.args[1]))
+        return ast.parse(file.read(), name)
+
+
+def judge_code(trace, trees, library, objects):
+    if not trees:
+        return
+    attributes = (of_python() | of_lit(objects)).union(*(given_names(tree) for _, tree in trees)) - impure()
+    for name, tree in trees:
+        try:
+            Reader(library, attributes, tree).visit(tree)
+        except Unknown as unknown:
+            trace.give_up("%s:%d: %s" % (name, unknown.args[0], unknown.args[1]))
+            return
+
+
+def given_names(tree):
+    """The names that this code gives to things of its own."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.keyword) and node.arg:
+            found.add(node.arg)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
+            found.update(word.value for word in node.args[1:2] if isinstance(word, ast.Constant) and isinstance(word.value, str))
+    return {name for name in found if not dunder(name)}
 
 
 class Unknown(Exception):
@@ -115,9 +116,13 @@ class Unknown(Exception):
 class Reader(ast.NodeVisitor):
     """Reads one file of code."""
 
-    def __init__(self, library):
+    def __init__(self, library, attributes, tree):
         self.library = library
-        self.modules = {}
+        self.attributes = attributes
+        # A module that is used without an import, in a branch that was not taken or because another config has imported it.
+        bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        bound.update(node.arg for node in ast.walk(tree) if isinstance(node, ast.arg))
+        self.modules = {name: name for name in NAMES if "." not in name and name not in bound}
 
     def visit_Import(self, node):
         for alias in node.names:
@@ -158,16 +163,26 @@ class Reader(ast.NodeVisitor):
 
     def visit_Attribute(self, node):
         module = self.module(node.value)
-        if module:
-            self.allow(node, module, node.attr)
-        else:
+        if not module:
             self.visit(node.value)
         # Some have a function of their own name.
         through = node.attr in OTHERS and node.attr != module and not (module and module + "." + node.attr in ("os.path", *NAMES))
         if through and self.outermost(node) in self.modules and node.attr not in NAMES.get(module, "").split():
             raise Unknown(node.lineno, "it reaches %s through another module" % node.attr)
-        if ATTRIBUTES.fullmatch(node.attr):
-            raise Unknown(node.lineno, "it uses .%s" % node.attr)
+        if module in NAMES or module in WHOLE:
+            self.allow(node, module, node.attr)
+        elif not isinstance(node.ctx, ast.Store):
+            self.attribute(node, node.attr)
+
+    def attribute(self, node, name):
+        """An attribute of an object, of which only the name is known."""
+        if name not in self.attributes or ATTRIBUTES.fullmatch(name):
+            raise Unknown(node.lineno, "it uses .%s" % name)
+
+    def visit_MatchClass(self, node):
+        for name in node.kwd_attrs:
+            self.attribute(node, name)
+        self.generic_visit(node)
 
     def outermost(self, node):
         """The name with which a chain of attributes begins."""
@@ -186,16 +201,27 @@ class Reader(ast.NodeVisitor):
         return None
 
     def visit_Call(self, node):
-        """`hasattr(sys, "name")` is a question about Python alone."""
-        is_question = isinstance(node.func, ast.Name) and node.func.id == "hasattr" and len(node.args) == 2
-        if not is_question or not self.module(node.args[0]):
+        function = node.func.id if isinstance(node.func, ast.Name) else None
+        if function not in BY_NAME or len(node.args) < 2 or node.keywords:
             self.generic_visit(node)
+            return
+        # `hasattr(sys, "name")` is a question about Python alone.
+        if function == "hasattr" and self.module(node.args[0]):
+            return
+        for argument in node.args:
+            self.visit(argument)
+        name = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
+        if function in ("getattr", "hasattr") and isinstance(name, str):
+            self.attribute(node, name)
+        elif function == "getattr":
+            raise Unknown(node.lineno, "it uses getattr with a name that is computed")
 
     def visit_Name(self, node):
-        if node.id in FUNCTIONS:
-            raise Unknown(node.lineno, "it uses %s" % node.id)
         if node.id in self.modules:
             raise Unknown(node.lineno, "it hands on the module %s" % node.id)
+        is_pythons = hasattr(builtins, node.id) or dunder(node.id)
+        if is_pythons and not is_builtin(node.id) and node.id not in OWN:
+            raise Unknown(node.lineno, "it uses %s" % node.id)
 
 
 def judge_program(trace, program):

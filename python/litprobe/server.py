@@ -160,7 +160,9 @@ class Server:
         """What all answers so far depend on."""
         from litprobe import trace
 
-        return trace.tell(request) if self.traced else {"trace": {"why": "this Python is not known", "parts": []}}
+        if not self.traced:
+            return {"trace": {"why": "this Python is not known", "parts": []}}
+        return trace.tell([self.session.lit_config, *self.configs])
 
     def stopped(self, stop):
         """A config called `lit_config.fatal`, or `sys.exit` with a value."""

@@ -167,6 +167,8 @@ def is_of_subprocess(frame):
 
 def opened(path, mode, flags):
     if isinstance(path, int):
+        if not is_of_subprocess(sys._getframe(2)):
+            trace.give_up("a config opens a descriptor")
         return
     if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC):
         if os.fsdecode(path) != os.devnull:
@@ -198,14 +200,14 @@ def find(name, search):
     return name
 
 
-def tell(request):
-    """All parts, and why nothing may be kept of them if that is so."""
+def tell(objects):
+    """`objects` are those that lit hands to configs. All parts, and why nothing may be kept of them if that is so."""
     from litprobe import pure
 
     trace.inside = True
     try:
         if trace.why is None:
-            pure.judge(trace)
+            pure.judge(trace, objects)
     except Exception as error:
         trace.give_up("%s: %s" % (type(error).__name__, error))
     parts = [[[kind, path, seen] for (kind, path), seen in part.items()] for part in trace.parts]

@@ -135,7 +135,7 @@ pub enum Reason {
     SharedMemory,
     /// A timer runs before `main`.
     Timers,
-    /// Signals are blocked, pending or on their own stack before `main`, or this process was started with one blocked.
+    /// Signals are blocked, pending or on their own stack before `main`, or this process was started with one blocked or SIGCHLD ignored.
     Signals,
     /// A standard stream was used before `main`.
     Stdio,
@@ -220,7 +220,7 @@ impl fmt::Display for Reason {
             Reason::Descriptors => "a descriptor is opened before main",
             Reason::SharedMemory => "shared memory exists before main",
             Reason::Timers => "a timer runs before main",
-            Reason::Signals => "signals are blocked, pending or ignored before main, or hotstart was started with one blocked",
+            Reason::Signals => "signals are blocked, pending or ignored before main, or hotstart was started so",
             Reason::Stdio => "a standard stream is used before main",
             Reason::Children => "a child process exists before main",
             Reason::LibcFunctions => "it has functions of libc's of its own, which hotstart's runtime would call",

@@ -45,7 +45,7 @@ pub use sys::priority::io_priority;
 pub use sys::wait::Change;
 pub use warm::{
     Ahead, Choice, Clones, CpuTime, Nested, OnDoubt, Policy, Retirement, StatCache, Statistics, Stopped,
-    ToolStatistics, cache_directory, is_read_by_libraries, leads_through_made_up, needed_glibc,
+    ToolStatistics, cache_directory, is_read_by_libraries, leads_through_made_up, needed_glibc, stamps_files,
 };
 
 /// Returns whether this process was started without a standard output.

@@ -109,6 +109,21 @@ fn tools_begin_with_the_signals_blocked_that_the_runner_began_with() {
     }
 }
 
+/// The kernel reaps the children of a process that ignores SIGCHLD.
+#[test]
+fn an_ignored_sigchld_hides_no_failure() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: grep 'SigIgn:.*1000[0-9a-f]$' /proc/self/status\n".repeat(3));
+    suite.file("b.test", "RUN: false\n");
+    for start in ["--cold", "--start=rewind"] {
+        let mut env = Command::new("/usr/bin/env");
+        env.arg("--ignore-signal=CHLD").arg(env!("CARGO_BIN_EXE_hotstart"));
+        env.args(["lit", "-v", "-j1", start, "."]).current_dir(suite.path(""));
+        prepare(&mut env);
+        Run::from(env.output().expect("env")).ends_with(1).has("PASS: t :: a.test").has("FAIL: t :: b.test");
+    }
+}
+
 #[test]
 fn a_reader_that_has_had_enough_is_no_error() {
     let suite = pipelines(3);

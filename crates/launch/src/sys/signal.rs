@@ -3,8 +3,8 @@
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-/// The signals that were blocked before this process first blocked one itself.
-static INHERITED: OnceLock<libc::sigset_t> = OnceLock::new();
+/// As this process was before it first changed a signal itself.
+static INHERITED: OnceLock<Inherited> = OnceLock::new();
 
 /// Returns an empty set.
 pub(crate) fn empty_set() -> libc::sigset_t {
@@ -32,33 +32,56 @@ pub(crate) fn add(set: &mut libc::sigset_t, signal: i32) {
     unsafe { libc::sigaddset(set, signal) };
 }
 
-/// Returns the signals that whoever started this process had blocked; children get them back. The first call must precede any
-/// change of the mask that this module does not make.
-pub(crate) fn inherited() -> &'static libc::sigset_t {
+/// What children get back of the signals of this process, since it changes its own.
+#[derive(Clone, Copy)]
+pub(crate) struct Inherited {
+    /// The signals that whoever started this process had blocked.
+    pub(crate) mask: libc::sigset_t,
+    /// Whether SIGCHLD was ignored. The kernel would then reap the children of this process, and nobody would know how they ended.
+    pub(crate) ignores_children: bool,
+    is_plain: bool,
+}
+
+/// Returns what this process was started with. The first call lets SIGCHLD come; it must precede any change of the mask that this
+/// module does not make.
+pub(crate) fn inherited() -> &'static Inherited {
     INHERITED.get_or_init(|| {
-        let mut set = empty_set();
+        let mut mask = empty_set();
         // SAFETY: without a new mask the call only writes the present one, to a pointer that is valid for it.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut set) };
-        set
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut mask) };
+        let ignores_children = accept_children();
+        // SAFETY: the set is initialised; a number that does not exist is refused by an error return, which is not 1.
+        let is_blocked = (1..=LAST).any(|number| unsafe { libc::sigismember(&mask, number) } == 1);
+        Inherited { mask, ignores_children, is_plain: !is_blocked && !ignores_children }
     })
 }
 
-/// Returns whether a signal was blocked when this process was started.
-pub(crate) fn inherits_blocked() -> bool {
-    static ANY: OnceLock<bool> = OnceLock::new();
-    // SAFETY: the set is initialised; a number that does not exist is refused by an error return, which is not 1.
-    *ANY.get_or_init(|| (1..=LAST).any(|number| unsafe { libc::sigismember(inherited(), number) } == 1))
+/// Returns whether a signal was blocked, or SIGCHLD ignored, when this process was started.
+pub(crate) fn is_inherited() -> bool {
+    !inherited().is_plain
 }
 
 /// The last signal of Linux on x86-64 and AArch64.
 const LAST: i32 = 64;
 
-/// Unblocks all signals in the calling thread, for children as well. Only a process that has not started any may call it.
+/// Unblocks all signals in the calling thread and lets SIGCHLD come, for children as well. It has no effect on them once
+/// [`inherited`] was called.
 pub(crate) fn unblock_inherited() {
-    let none = empty_set();
+    let mask = empty_set();
     // SAFETY: the set is initialised; the old mask is not requested.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) };
-    let _ = INHERITED.set(none);
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut()) };
+    accept_children();
+    let _ = INHERITED.set(Inherited { mask, ignores_children: false, is_plain: true });
+}
+
+/// Restores the default action of SIGCHLD if it is ignored. Returns whether it was.
+fn accept_children() -> bool {
+    let was_ignored = is_ignored(libc::SIGCHLD);
+    if was_ignored {
+        // SAFETY: the default disposition installs no code.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    }
+    was_ignored
 }
 
 /// Blocks the set in the calling thread and in those that it starts from now on.

@@ -46,8 +46,8 @@ struct Order<'a> {
     slot: Option<&'a AtomicI64>,
     /// The limit on open files that the runner was started with, if it has raised its own.
     open_files: Option<libc::rlimit>,
-    /// The signals that were blocked when the runner was started.
-    mask: &'a libc::sigset_t,
+    /// The signals that were blocked or ignored when the runner was started.
+    inherited: &'static super::signal::Inherited,
     /// Error number of the failed call; 0 if none failed.
     failed: i32,
 }
@@ -81,7 +81,7 @@ pub(crate) fn vfork_exec(request: &Request<'_>, slot: Option<&AtomicI64>) -> Res
         copies,
         slot,
         open_files,
-        mask: super::signal::inherited(),
+        inherited: super::signal::inherited(),
         failed: 0,
     };
     // SAFETY: `become_program` is given an order that nobody else uses meanwhile; it neither allocates nor unwinds, and
@@ -195,7 +195,8 @@ impl Order<'_> {
         // SAFETY: zeros are an action without flags, whose handler may be this constant.
         let ignore = unsafe { libc::sigaction { sa_sigaction: libc::SIG_IGN, ..ignore.assume_init() } };
         for signal in SIGNALS {
-            if self.request.ignored.is_some_and(|set| set >> (signal - 1) & 1 == 1) {
+            let was_ignored = signal == libc::SIGCHLD && self.inherited.ignores_children;
+            if self.request.ignored.map_or(was_ignored, |set| set >> (signal - 1) & 1 == 1) {
                 // SAFETY: the pointer is to an action that lives during the call.
                 unsafe { libc::sigaction(signal, &ignore, ptr::null_mut()) };
                 continue;
@@ -221,7 +222,7 @@ impl Order<'_> {
         // SAFETY: the mask is initialised; program, argv and envp are NUL-terminated strings and null-terminated arrays
         // of such, all alive until this process is replaced or ends.
         unsafe {
-            libc::sigprocmask(libc::SIG_SETMASK, self.mask, ptr::null_mut());
+            libc::sigprocmask(libc::SIG_SETMASK, &self.inherited.mask, ptr::null_mut());
             libc::execve(self.request.program.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
             *libc::__errno_location()
         }

@@ -34,7 +34,7 @@ pub use ahead::Ahead;
 pub use files::StatCache;
 pub use image::needed_glibc;
 pub use key::is_read_by_libraries;
-pub use made_up::leads_through_made_up;
+pub use made_up::{leads_through_made_up, stamps_files};
 pub use policy::{Choice, Clones, Nested, OnDoubt, Policy, cache_directory};
 pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};
 

@@ -40,7 +40,7 @@ pub(super) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
         return Some(Reason::Limits);
     }
     // A zygote does not begin with a mask, and the runtime relies on signals of its own.
-    if crate::sys::signal::inherits_blocked() {
+    if crate::sys::signal::is_inherited() {
         return Some(Reason::Signals);
     }
     let is_ordinary = |fd: BorrowedFd<'_>| {

@@ -29,12 +29,13 @@ const NOTHING: &str = "/dev/null";
 
 const LOADER: &str = include_str!("../../litprobe/loader.py");
 
-const MODULES: [(&str, &str); 10] = [
+const MODULES: [(&str, &str); 11] = [
     ("litprobe.ahead", include_str!("../../litprobe/ahead.py")),
     ("litprobe", include_str!("../../litprobe/__init__.py")),
     ("litprobe.describe", include_str!("../../litprobe/describe.py")),
     ("litprobe.execute", include_str!("../../litprobe/execute.py")),
     ("litprobe.later", include_str!("../../litprobe/later.py")),
+    ("litprobe.names", include_str!("../../litprobe/names.py")),
     ("litprobe.pure", include_str!("../../litprobe/pure.py")),
     ("litprobe.session", include_str!("../../litprobe/session.py")),
     ("litprobe.trace", include_str!("../../litprobe/trace.py")),

@@ -46,6 +46,7 @@ seen += [answer(os.path.join(here, "bin1/llvm-answer"), "--version"), answer("ll
 seen += [os.environ.get("SEEN", "none"), os.environ.get("SEEN_LATE", "none"), os.path.basename(os.getcwd())]
 seen += [lit_config.params.get("param", "none"), str(lit_config.maxIndividualTestTime), lit.__version__, str(len(lit_config.path))]
 config.extra = text("extra.cfg") != "none"
+config.of_extra = "none"
 if config.extra:
     lit_config.load_config(config, os.path.join(here, "extra.cfg"))
     seen.append(config.of_extra)

@@ -132,6 +132,9 @@ impl Cache {
             let look = Look::named(letter).ok_or_else(|| format!("a look of kind '{letter}'"))?;
             let file = Path::new(path);
             let print = self.print(look, file);
+            if !print::is_telling(look, file) {
+                return Err(format!("nothing tells when '{path}' changes"));
+            }
             if print::is_there(&print) != (*there == 1) || !print::is_settled(look, file, self.begun) {
                 return Err(format!("'{path}' has just changed"));
             }
@@ -190,14 +193,25 @@ pub(super) fn surroundings(python: &Path, cwd: &Path) -> Vec<Vec<u8>> {
         let seen = fs::metadata(&file).map(|data| print::whole(&data));
         key.push([file.as_os_str().as_bytes(), seen.unwrap_or_default().as_bytes()].concat());
     }
-    let user = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    // User, groups, rights, processors allowed: `os.access`, `os.sched_getaffinity`. `os.cpu_count` has those that are there.
+    for file in ["/proc/self/status", "/sys/devices/system/cpu/online"] {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        key.extend(text.lines().filter(|line| is_input(line)).map(|line| line.as_bytes().to_vec()));
+    }
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
-    key.push(format!("{user:?} {processors}").into_bytes());
+    key.push(format!("{processors}").into_bytes());
     key.push(cwd.as_os_str().as_bytes().to_vec());
     for (name, value) in std::env::vars_os() {
         key.push([name.as_bytes(), b"=", value.as_bytes()].concat());
     }
     key
+}
+
+/// Returns whether a line of these files is an input: each without a name, and of `/proc/self/status` what follows from the run's
+/// user and settings.
+fn is_input(line: &str) -> bool {
+    const NAMES: [&str; 7] = ["Uid", "Gid", "Groups", "CapEff", "Umask", "Cpus_allowed", "Seccomp"];
+    line.split_once(':').is_none_or(|(name, _)| NAMES.contains(&name))
 }
 
 #[cfg(test)]

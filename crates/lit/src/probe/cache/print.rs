@@ -7,6 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use hotstart_launch::{leads_through_made_up, stamps_files};
+
 /// Ways in which a config can look at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Look {
@@ -83,6 +85,17 @@ fn is_module(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "py" || ending == "pyc")
 }
 
+/// Returns whether this print changes whenever the config would see something else. That is not so for files that the kernel makes
+/// up, for devices but `/dev/null`, and in file systems that are not known to tell changes.
+pub(super) fn is_telling(look: Look, path: &Path) -> bool {
+    if path == Path::new("/dev/null") {
+        return true;
+    }
+    let is_whole = matches!(look, Look::Content | Look::Listing) || is_module(path);
+    let is_plain = fs::metadata(path).map_or(true, |data| data.is_file() || data.is_dir());
+    !leads_through_made_up(path) && (!is_whole || is_plain && stamps_files(path))
+}
+
 /// File clocks advance in steps, so that two changes can have the same time. A file that changed within this time could change again
 /// unnoticed.
 const TICK: Duration = Duration::from_millis(50);
@@ -119,6 +132,19 @@ mod tests {
         std::os::unix::fs::symlink("./f", &link).unwrap();
         assert_ne!(of(Look::Target, &link), target);
         assert_eq!(of(Look::Kind, &link), kind_of, "it leads to the same");
+    }
+
+    #[test]
+    fn files_of_the_kernel_tell_nothing() {
+        for path in ["/proc/uptime", "/proc", "/proc/self/exe", "/dev/urandom", "/usr/../sys/kernel"] {
+            for look in [Look::Content, Look::Kind, Look::Target, Look::Listing] {
+                assert!(!is_telling(look, Path::new(path)), "{path}");
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        for path in [dir.path(), &dir.path().join("absent"), Path::new("/dev/null"), Path::new("/usr/bin")] {
+            assert!(is_telling(Look::Content, path) && is_telling(Look::Listing, path), "{path:?}");
+        }
     }
 
     #[test]
