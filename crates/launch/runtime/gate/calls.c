@@ -370,9 +370,6 @@ static enum hs_call_outcome map(struct hs_system_call *call)
 static int has_death_signal(void)
 {
     int number = 0;
-#ifdef HS_WITHOUT_DEATH_SIGNAL
-    return 0;
-#endif
     return !calls.sets_death_signal && HS_SYS(SYS_prctl, PR_GET_PDEATHSIG, &number) == 0 && number != 0;
 }
 
