@@ -26,11 +26,11 @@ const UNTIL_FAIL: u32 = 1000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConfigCacheUse {
     /// Configs are stored, and used instead of an evaluation.
-    #[default]
     On,
     /// Configs are stored and compared with an evaluation.
     Check,
     /// The cache is not used.
+    #[default]
     Off,
 }
 

@@ -8,7 +8,7 @@ use crate::args::flag::Flag;
 use crate::args::options::{ConfigCacheUse, Remember, SHELLS};
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 31] = [
+pub(super) static FLAGS: [Flag; 32] = [
     Flag::value(
         &["--lit-python"],
         "PATH",
@@ -47,14 +47,20 @@ pub(super) static FLAGS: [Flag; 31] = [
          lit; its config_map leads from main configs to site configs; may be given more than once",
     ),
     Flag::switch(
+        &["--config-cache"],
+        |options| options.own.config_cache = ConfigCacheUse::On,
+        "Keep evaluated config files for the next run, which uses them while all that they looked at is the same, so far as \
+         that is noticed (docs/design/config-cache.md)",
+    ),
+    Flag::switch(
         &["--no-config-cache"],
         |options| options.own.config_cache = ConfigCacheUse::Off,
-        "Evaluate config files in any case, and keep nothing of it for the next run",
+        "Evaluate config files in any case, and keep nothing of it for the next run; so it is without --config-cache",
     ),
     Flag::switch(
         &["--check-config-cache"],
         |options| options.own.config_cache = ConfigCacheUse::Check,
-        "Evaluate config files in any case, and compare with what is kept; one run of 64 does so by itself",
+        "Evaluate config files in any case, and compare with what is kept; with --config-cache, one run of 64 does so by itself",
     ),
     Flag::switch(
         &["--debug-times"],

@@ -135,7 +135,7 @@ impl Place {
     pub fn run(&self, more: &[&str]) -> Run {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotstart"));
         command
-            .args(["lit", "-a", "--cold", "--debug-times"])
+            .args(["lit", "-a", "--cold", "--debug-times", "--config-cache"])
             .args(more)
             .args(&self.args)
             .current_dir(&self.cwd);
