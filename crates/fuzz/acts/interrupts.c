@@ -117,3 +117,20 @@ MIXED(coroutine_small_stack)
         intact &= small.guard[i] == GUARD_MARK;
     say("guard intact %d", intact);
 }
+
+#ifdef __x86_64__
+/* As coroutines that switch stacks by themselves, without a system call. */
+MIXED(switched_small_stack)
+{
+    int intact = 1;
+    long result = SYS_access;
+    memset(&small, GUARD_MARK, sizeof small);
+    __asm__ volatile("mov %%rsp, %%rbx\n\tmov %1, %%rsp\n\tsyscall\n\tmov %%rbx, %%rsp"
+                     : "+a"(result)
+                     : "r"(small.stack + sizeof small.stack), "D"("/"), "S"((long)F_OK)
+                     : "rbx", "rcx", "r11", "memory");
+    for (int i = 0; i < GUARD_BYTES; i++)
+        intact &= small.guard[i] == GUARD_MARK;
+    say("access %ld, guard intact %d", result, intact);
+}
+#endif

@@ -697,10 +697,8 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     if (hs_places_point_to_own(call))
         hs_call_mark();
     hs_children_look(call);
-#ifndef HS_WITHOUT_STACKS
     if (!hs_stacks_have_room(place->stack) && hs_signals_are_own())
         hs_call_mark();
-#endif
     switch (hs_watch_look(call)) {
     case HS_WATCH_ANSWERS: return HS_CALL_DONE;
     case HS_WATCH_ARRIVES: return HS_CALL_ARRIVES;

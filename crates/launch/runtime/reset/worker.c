@@ -481,9 +481,7 @@ static int settle_clone(const struct hs_job *job)
     if (HS_SYS(SYS_dup3, socket, HS_CONTROL_FD, O_CLOEXEC) < 0 || HS_SYS(SYS_fstat, HS_CONTROL_FD, &worker.channel) != 0)
         return -1;
     hs_mappings_open_again();
-#ifndef HS_WITHOUT_TRIAL
     hs_point_cloned();
-#endif
     return hs_gate_open_again();
 }
 
