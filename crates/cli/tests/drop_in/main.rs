@@ -57,7 +57,7 @@ pub fn run(command: &mut Command) -> Run {
 
 /// Returns whether hotstart ran, and not lit: only hotstart counts how it started processes.
 pub fn was_hotstart(run: &Run) -> bool {
-    run.err.lines().any(|line| line.starts_with("hotstart: ") && line.contains("processes started"))
+    run.err.lines().any(|line| line.starts_with("hotstart: ") && line.contains(" started warm, "))
 }
 
 /// Returns the lines that lit and hotstart both print.
