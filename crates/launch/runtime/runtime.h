@@ -234,6 +234,11 @@ HS_HIDDEN HS_GENERAL int hs_strings_is_hidden(const void *address);
 HS_HIDDEN HS_GENERAL const char *hs_strings_hidden(void);
 HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_start *start, const struct hs_call *call);
 HS_HIDDEN size_t hs_strings_size_behind(void);
+/* The words for which hs_strings_name_of does not return 0, and few others: `word - from < size`, or the uppermost bits are a name's. */
+struct hs_sought {
+    uint64_t from, size, name;
+};
+HS_HIDDEN struct hs_sought hs_strings_sought(void);
 HS_HIDDEN int hs_strings_is_name(uint64_t word);
 HS_HIDDEN int hs_strings_name_of(uint64_t word, uint64_t *name);
 HS_HIDDEN uint64_t hs_strings_address(uint64_t name);
@@ -286,7 +291,7 @@ HS_HIDDEN int hs_memory_save(void);
 HS_HIDDEN void hs_memory_learn(void);
 HS_HIDDEN int hs_memory_open_point(void);
 HS_HIDDEN int hs_memory_save_point(uintptr_t stack, uintptr_t given);
-HS_HIDDEN int hs_memory_each_word(uintptr_t stack, uintptr_t given, int (*visit)(uint64_t *word));
+HS_HIDDEN int hs_memory_each_word(uintptr_t stack, uintptr_t given, struct hs_sought sought, int (*visit)(uint64_t *word));
 HS_HIDDEN int hs_memory_compare_point(int (*differs)(uint32_t *place, uint32_t saved));
 HS_HIDDEN uintptr_t hs_memory_stack_touched(uintptr_t stack);
 HS_HIDDEN void hs_memory_choose(enum hs_level level);

@@ -225,8 +225,25 @@ fn an_environment_is_that_of_the_request() {
     for what in ["VALUES", "SET", "UNSET", "CONSTANT", "WALKS"] {
         assert_entered_late(&early(what), same_environment, what);
     }
-    // It has the arrays that the kernel has made.
-    assert_entered_at_main(&early("ARRAY"), same_environment, "ARRAY");
+}
+
+/// Main is given the kernel's arrays then, and nothing notices what it changes behind these.
+#[test]
+fn a_tool_that_keeps_the_list_of_arguments_begins_at_main() {
+    for what in [
+        "ARRAY",
+        "LIST",
+        "LIST_COPIES",
+        "LIST_NUMBER",
+        "LIST_WRITES",
+        "LIST_SWAPS",
+        "LIST_GROWS",
+        "LIST_BEHIND",
+        "LIST_LATER",
+    ] {
+        assert_entered_at_main(&early(what), same_environment, what);
+    }
+    run(&early("LIST_COPIES"), &unaudited(), request);
 }
 
 /// The first number of arguments is learned with the variable, the second one without it.

@@ -145,7 +145,8 @@ int hs_pointers_rename(struct hs_pointers *out, struct hs_arrival *at, uintptr_t
 {
     *out = (struct hs_pointers){.first = pointers.used};
     pointers.now = out;
-    const int failed = hs_memory_each_word(hs_memory_stack_touched(at->general[HS_RSP] - RED_ZONE), given, rename_word);
+    const uintptr_t stack = hs_memory_stack_touched(at->general[HS_RSP] - RED_ZONE);
+    const int failed = hs_memory_each_word(stack, given, hs_strings_sought(), rename_word);
     const int found = failed ? -1 : rename_registers(out, at);
     if (found < 0) {
         hs_pointers_drop(out);

@@ -356,28 +356,51 @@ int hs_memory_compare_point(int (*differs)(uint32_t *place, uint32_t saved))
     return !found;
 }
 
-static int each_word_in(uintptr_t from, uintptr_t to, int (*visit)(uint64_t *word))
+/* Words that are looked at together. Next to none of them is sought; a call for each would take most of the time of a dry run. */
+#define TOGETHER 16
+
+static int is_sought(uint64_t word, struct hs_sought sought)
+{
+    return (word - sought.from < sought.size) | (word >> 48 == sought.name);
+}
+
+static int each_sought(uint64_t *word, uint64_t *end, struct hs_sought sought, int (*visit)(uint64_t *word))
 {
     int failed = 0;
-    for (from = (from + 7) & -8ul; from + 8 <= to && !failed; from += 8)
-        failed = visit((uint64_t *)from);
+    for (; word < end && !failed; word++)
+        if (is_sought(*word, sought))
+            failed = visit(word);
     return failed;
 }
 
-/* Calls `visit` for each aligned word that a snapshot of this moment would have, with the stack from `stack` on and the heap up to
- * `given`, until a call does not return 0; what that returned. */
-int hs_memory_each_word(uintptr_t stack, uintptr_t given, int (*visit)(uint64_t *word))
+static int each_word_in(uintptr_t from, uintptr_t to, struct hs_sought sought, int (*visit)(uint64_t *word))
+{
+    uint64_t *word = (uint64_t *)((from + 7) & -8ul), *const end = (uint64_t *)(to & -8ul);
+    int failed = 0;
+    for (; word + TOGETHER <= end && !failed; word += TOGETHER) {
+        int found = 0;
+        for (size_t i = 0; i < TOGETHER; i++)
+            found |= is_sought(word[i], sought);
+        if (found)
+            failed = each_sought(word, word + TOGETHER, sought, visit);
+    }
+    return failed ? failed : each_sought(word, end, sought, visit);
+}
+
+/* Calls `visit` for each aligned word that is sought and that a snapshot of this moment would have, with the stack from `stack` on and the
+ * heap up to `given`, until a call does not return 0; what that returned. */
+int hs_memory_each_word(uintptr_t stack, uintptr_t given, struct hs_sought sought, int (*visit)(uint64_t *word))
 {
     const struct snapshot *main = &memory.snapshots[HS_AT_MAIN];
     int failed = 0;
     for (size_t i = 0; i < main->count && !failed; i++) {
         const struct region *region = &main->regions[i];
         const int has_stack = region->from == main->stack_page && stack > region->from;
-        failed = each_word_in(has_stack ? stack : region->from, region->to, visit);
+        failed = each_word_in(has_stack ? stack : region->from, region->to, sought, visit);
     }
     if (!failed && stack < main->stack_page)
-        failed = each_word_in(stack, main->stack_page, visit);
-    return failed ? failed : each_word_in(main->heap_end, given, visit);
+        failed = each_word_in(stack, main->stack_page, sought, visit);
+    return failed ? failed : each_word_in(main->heap_end, given, sought, visit);
 }
 
 /* Where a word is saved; a place of its own if it is not. */

@@ -162,7 +162,7 @@ int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *sta
 }
 
 /* The tool keeps a pointer to the arrays that the kernel made, which main must then be given, as it may change them. So there are no
- * deferred snapshots. */
+ * deferred snapshots. A pointer by chance is enough: clang's constructors copy one from the stack, where they have not written. */
 void hs_strings_keep_list(void)
 {
     layout.in_place = 1;
@@ -670,6 +670,12 @@ size_t hs_strings_size_behind(void)
 int hs_strings_is_name(uint64_t word)
 {
     return word >> 48 == NAME;
+}
+
+struct hs_sought hs_strings_sought(void)
+{
+    const uint64_t from = (uintptr_t)laid->dry->all;
+    return (struct hs_sought){from, (uintptr_t)laid->strings - from, NAME};
 }
 
 /* The last of some strings, in order of their addresses, that does not begin behind `at`. */

@@ -52,12 +52,14 @@ enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL
        WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES, SECONDS, PROCESSOR,
        ARRAY, WAKES, BEHIND, OVERWRITES, LAST, PROTECTS, FIRST, ABOVE, BETWEEN, LENGTHS, ALIGNED, HASHED, PACKED, INSIDE, FAR,
        MAPS_FILE, ENDS_RAW, EXECUTES, WRITES_AROUND, LEAVES, PLACE, TRAPS, RANDOM, DISTANCE, TRAPS_TWICE,
-       WORKS, RANGE, EXACT, PAGES, CHUNKS, INEXACT };
+       WORKS, RANGE, EXACT, PAGES, CHUNKS, INEXACT,
+       /* A constructor has kept the list of arguments. */
+       LIST, LIST_COPIES, LIST_NUMBER, LIST_WRITES, LIST_SWAPS, LIST_GROWS, LIST_BEHIND, LIST_LATER };
 
 extern char **environ;
 static int kept_argc, early_result;
 static char *kept_block;
-static char **kept_argv;
+static char **kept_argv, **kept_list;
 static const char *kept_text = "none";
 static struct timespec kept_time;
 static volatile unsigned long kept_ticks;
@@ -80,6 +82,23 @@ __attribute__((constructor)) static void construct(void)
 {
     void *volatile block = malloc(10);
     free(block);
+}
+
+__attribute__((constructor)) static void keep(int argc, char **argv)
+{
+    (void)argc;
+    kept_list = EARLY >= LIST ? argv : NULL;
+}
+
+/* The word in which a tool finds the size of a page, behind the environment. */
+static unsigned long *page_size(void)
+{
+    unsigned long *at = (unsigned long *)kept_list;
+    for (int ends = 0; ends < 2; at++)
+        ends += !*at;
+    while (*at && *at != AT_PAGESZ)
+        at += 2;
+    return &at[1];
 }
 
 /* As it is after a change. */
@@ -276,6 +295,25 @@ static void before(int argc, char **argv)
 #endif
     case RANDOM: *(char *)getauxval(AT_RANDOM) = 'r'; break;
     case DISTANCE: early_result = (int)(getenv("HS_ALWAYS") - getenv("HS_CONSTANT")); break;
+    case LIST: early_result = kept_list == argv; break;
+    case LIST_COPIES:
+        kept_argv = malloc((size_t)(argc + 1) * sizeof *kept_argv);
+        memcpy(kept_argv, kept_list, (size_t)(argc + 1) * sizeof *kept_argv);
+        break;
+    case LIST_NUMBER: early_result = (int)((long *)kept_list)[-1] * 2 + (kept_list[argc] == NULL); break;
+    case LIST_WRITES:
+        if (argc > 1)
+            kept_list[1] = other;
+        break;
+    case LIST_SWAPS:
+        if (argc > 2) {
+            char *const second = argv[2];
+            argv[2] = kept_list[1];
+            kept_list[1] = second;
+        }
+        break;
+    case LIST_GROWS: kept_list[argc] = other; break;
+    case LIST_BEHIND: *page_size() += (unsigned long)argc; break;
     /* In a fresh process this is about the stack. */
     case PROTECTS: early_result = mprotect((void *)((uintptr_t)environ[0] & -4096ul), 4096, PROT_READ | PROT_WRITE); break;
     }
@@ -314,6 +352,12 @@ static void show(int argc, char **argv, int number)
     }
     for (int i = 0; EARLY != HASHED && kept_argv && i < argc; i++)
         printf("kept %s\n", kept_argv[i]);
+    for (int i = 0; kept_list && i < argc; i++)
+        printf("list %s %d\n", kept_list[i], kept_list[i] == argv[i]);
+    if (EARLY == LIST_BEHIND)
+        printf("page size %lu\n", *page_size());
+    if (kept_list)
+        printf("list ends %d %d\n", EARLY == LIST_GROWS || kept_list[argc] == NULL, kept_list + argc + 1 == environ);
     for (char **variable = environ; *variable; variable++)
         puts(*variable);
     printf("name %s %s\n", program_invocation_name, program_invocation_short_name);
@@ -359,6 +403,8 @@ int main(int argc, char **argv)
     memset(kept_block, 'y', 900000);
     for (int i = 0; EARLY == OVERWRITES && i < argc; i++)
         memset(argv[i], 'z', strlen(argv[i]));
+    for (int i = 0; EARLY == LIST_LATER && i < argc; i++)
+        kept_list[i] = i % 2 ? NULL : program_invocation_name;
     /* From before the first one to behind the last one. */
     if (EARLY == WRITES_AROUND)
         memset(argv[0] - 20, 'z', strlen(argv[0]) + 60);

@@ -496,6 +496,44 @@ static void learns_what_was_bound(void)
     CHECK(saved_word(&elsewhere) == data && elsewhere == data);
 }
 
+#define WORDS 100
+static unsigned visits[WORDS];
+static uint64_t words[WORDS];
+
+static int note_visit(uint64_t *word)
+{
+    visits[word - words]++;
+    return *word == 99;
+}
+
+static void visits_each_word_that_is_sought(void)
+{
+    const struct hs_sought sought = {1000, 50, 0x5a17};
+    const uint64_t of_interest[] = {1000, 1049, 0x5a17ull << 48, 0x5a17ull << 48 | 7}, others[] = {0, 999, 1050, 0x5a18ull << 48, 0x5a17};
+    for (int i = 0; i < 200; i++) {
+        const size_t from = unit_random(40), to = from + unit_random(60);
+        memset(visits, 0, sizeof visits);
+        for (size_t at = 0; at < WORDS; at++)
+            words[at] = unit_random(9) ? others[unit_random(5)] : of_interest[unit_random(4)];
+        /* What is not aligned belongs to no word. */
+        const uintptr_t begin = (uintptr_t)&words[from] - unit_random(8), end = (uintptr_t)&words[to] + unit_random(8);
+        CHECK_EQUAL(each_word_in(begin, end, sought, note_visit), 0);
+        for (size_t at = 0; at < WORDS; at++)
+            CHECK_EQUAL(visits[at], at >= from && at < to && is_sought(words[at], sought));
+        for (size_t at = 0; at < 4; at++)
+            CHECK(is_sought(of_interest[at], sought));
+        for (size_t at = 0; at < 5; at++)
+            CHECK(!is_sought(others[at], sought));
+    }
+    /* It ends with the first call that fails. */
+    memset(visits, 0, sizeof visits);
+    memset(words, 0, sizeof words);
+    words[20] = words[21] = 99;
+    CHECK_EQUAL(each_word_in((uintptr_t)words, (uintptr_t)(words + WORDS), (struct hs_sought){99, 1, 1}, note_visit), 1);
+    CHECK_EQUAL(visits[20], 1);
+    CHECK_EQUAL(visits[21], 0);
+}
+
 const struct unit_test tests_of_memory[] = {
     {"memory: puts back whatever a run writes", puts_back_whatever_a_run_writes},
     {"memory: counts changes up to a bound", counts_changes_up_to_a_bound},
@@ -515,5 +553,6 @@ const struct unit_test tests_of_memory[] = {
     {"memory: knows what it restores", knows_what_it_restores},
     {"memory: compares word by word with the point", compares_word_by_word_with_the_point},
     {"memory: learns what was bound", learns_what_was_bound},
+    {"memory: visits each word that is sought", visits_each_word_that_is_sought},
     {NULL, NULL},
 };

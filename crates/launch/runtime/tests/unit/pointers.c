@@ -5,11 +5,12 @@
 
 #include <string.h>
 
-static int fake_each_word(uintptr_t stack, uintptr_t given, int (*visit)(uint64_t *word));
+static int fake_each_word(uintptr_t stack, uintptr_t given, struct hs_sought sought, int (*visit)(uint64_t *word));
 static int fake_name_of(uint64_t word, uint64_t *name);
 #define hs_memory_each_word fake_each_word
 #define hs_memory_stack_touched(stack) (stack)
 #define hs_strings_name_of fake_name_of
+#define hs_strings_sought() ((struct hs_sought){0, ~0ull, 0})
 #define hs_strings_is_name(word) ((word) >> 48 == NAME)
 #define hs_strings_address(name) (((name) & 0xffff) + NEW)
 #define hs_strings_size_behind() 4096
@@ -26,10 +27,10 @@ static uint64_t memory[WORDS];
 static struct hs_arrival at;
 static struct hs_pointers row;
 
-static int fake_each_word(uintptr_t stack, uintptr_t given, int (*visit)(uint64_t *word))
+static int fake_each_word(uintptr_t stack, uintptr_t given, struct hs_sought sought, int (*visit)(uint64_t *word))
 {
     int failed = 0;
-    (void)stack, (void)given;
+    (void)stack, (void)given, (void)sought;
     for (size_t i = 0; i < WORDS && !failed; i++)
         failed = visit(&memory[i]);
     return failed;
