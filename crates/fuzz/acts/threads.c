@@ -94,6 +94,11 @@ DISTURB(thread_left_in_condition)
     int before = begun_threads, failed = pthread_create(&thread, NULL, wait_condition, NULL);
     while (!failed && begun_threads == before)
         sched_yield();
+    /* It holds the mutex until it waits. */
+    if (!failed) {
+        pthread_mutex_lock(&gate);
+        pthread_mutex_unlock(&gate);
+    }
     say("started %d", failed);
 }
 
