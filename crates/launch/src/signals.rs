@@ -45,6 +45,12 @@ pub fn hold() {
     signal::block(&stop_set());
 }
 
+/// Returns the signals that were blocked when this process was started, and SIGCHLD if it was ignored. Tools are given the same, and
+/// if there are any, each start is cold.
+pub fn inherited() -> Vec<i32> {
+    signal::inherited().signals()
+}
+
 /// Blocks until a stop signal comes, for ever if all are ignored. [`take_over`] or [`hold`] must have been called.
 pub fn wait_for_stop() -> Stop {
     match signal::wait(&stop_set()) {

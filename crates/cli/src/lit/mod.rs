@@ -316,6 +316,7 @@ impl Session<'_> {
             told(&warm::table(&statistics, checks.counts()));
         }
         if self.warm.is_on() && !is_terse {
+            told(&warm::blocked(&statistics, &hotstart_launch::signals::inherited()));
             told(&warm::fallbacks(&statistics));
             told(&warm::counts(&statistics));
         }

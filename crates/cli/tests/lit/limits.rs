@@ -109,6 +109,18 @@ fn tools_begin_with_the_signals_blocked_that_the_runner_began_with() {
     }
 }
 
+#[test]
+fn a_blocked_signal_that_keeps_all_starts_cold_is_named() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: true\n");
+    let mut env = Command::new("/usr/bin/env");
+    env.arg("--block-signal=WINCH").arg(env!("CARGO_BIN_EXE_hotstart"));
+    env.args(["lit", "."]).current_dir(suite.path(""));
+    prepare(&mut env);
+    let line = "hotstart: slower than it could be: every start is cold, as whoever started hotstart had blocked or ignored SIGWINCH\n";
+    Run::from(env.output().expect("env")).ends_with(0).warns(line);
+}
+
 /// The kernel reaps the children of a process that ignores SIGCHLD.
 #[test]
 fn an_ignored_sigchld_hides_no_failure() {

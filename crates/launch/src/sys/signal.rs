@@ -42,6 +42,21 @@ pub(crate) struct Inherited {
     is_plain: bool,
 }
 
+impl Inherited {
+    /// Returns the signals that were blocked, and SIGCHLD if it was ignored.
+    pub(crate) fn signals(&self) -> Vec<i32> {
+        let is_one = |&number: &i32| {
+            is_member(&self.mask, number) || (number == libc::SIGCHLD && self.ignores_children)
+        };
+        (1..=LAST).filter(is_one).collect()
+    }
+}
+
+fn is_member(set: &libc::sigset_t, signal: i32) -> bool {
+    // SAFETY: the set is initialised; a number that does not exist is refused by an error return, which is not 1.
+    unsafe { libc::sigismember(set, signal) == 1 }
+}
+
 /// Returns what this process was started with. The first call lets SIGCHLD come; it must precede any change of the mask that this
 /// module does not make.
 pub(crate) fn inherited() -> &'static Inherited {
@@ -50,8 +65,7 @@ pub(crate) fn inherited() -> &'static Inherited {
         // SAFETY: without a new mask the call only writes the present one, to a pointer that is valid for it.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut mask) };
         let ignores_children = accept_children();
-        // SAFETY: the set is initialised; a number that does not exist is refused by an error return, which is not 1.
-        let is_blocked = (1..=LAST).any(|number| unsafe { libc::sigismember(&mask, number) } == 1);
+        let is_blocked = (1..=LAST).any(|number| is_member(&mask, number));
         Inherited { mask, ignores_children, is_plain: !is_blocked && !ignores_children }
     })
 }

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use hotstart_launch::{Reason, Statistics, Stopped, ToolStatistics};
+use hotstart_lit::render::signal_name;
 use hotstart_run::CheckCounts;
 
 /// Fallbacks that cost less are not worth an unrequested line.
@@ -107,6 +108,18 @@ fn limits(text: &mut String, tool: &ToolStatistics, memory: u64) {
     for (count, what) in lines.into_iter().filter(|(count, _)| *count > 0) {
         let _ = writeln!(text, "{:32}limit {count}: {what}", "");
     }
+}
+
+/// Returns one line on why every start was cold, where hotstart was started with these signals blocked; empty if there are none.
+pub fn blocked(statistics: &Statistics, signals: &[i32]) -> String {
+    if signals.is_empty() || statistics.tools.is_empty() {
+        return String::new();
+    }
+    let name = |&signal: &i32| signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
+    let names = signals.iter().map(name).collect::<Vec<_>>().join(", ");
+    format!(
+        "hotstart: slower than it could be: every start is cold, as whoever started hotstart had blocked or ignored {names}\n"
+    )
 }
 
 /// Returns one line on tools that fell back to a slower way, with an estimate of the cost; empty if it was small.
@@ -284,6 +297,15 @@ mod tests {
         let line = "hotstart: slower than it could be: opt is cold, as a warm start differed (2.0 s); --explain \
                     shows more\n";
         assert_eq!(fallbacks(&seldom), line);
+    }
+
+    #[test]
+    fn signals_that_keep_all_starts_cold_are_named() {
+        let line = "hotstart: slower than it could be: every start is cold, as whoever started hotstart had blocked \
+                    or ignored SIGWINCH, signal 40\n";
+        assert_eq!(blocked(&statistics(), &[28, 40]), line);
+        assert_eq!(blocked(&statistics(), &[]), "");
+        assert_eq!(blocked(&Statistics::default(), &[28]), "");
     }
 
     #[test]
