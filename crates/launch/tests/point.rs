@@ -227,7 +227,7 @@ fn an_environment_is_that_of_the_request() {
     }
 }
 
-/// Main is given the kernel's arrays then, and nothing notices what it changes behind these.
+/// Such a tool is given the kernel's arrays, and no dry run notices what it changes behind them.
 #[test]
 fn a_tool_that_keeps_the_list_of_arguments_begins_at_main() {
     for what in [

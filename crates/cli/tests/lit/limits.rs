@@ -117,7 +117,7 @@ fn a_blocked_signal_that_keeps_all_starts_cold_is_named() {
     env.arg("--block-signal=WINCH").arg(env!("CARGO_BIN_EXE_hotstart"));
     env.args(["lit", "."]).current_dir(suite.path(""));
     prepare(&mut env);
-    let line = "hotstart: slower than it could be: every start is cold, as whoever started hotstart had blocked or ignored SIGWINCH\n";
+    let line = "hotstart: slower than it could be: every start is cold, as SIGWINCH was blocked or ignored when hotstart was started\n";
     Run::from(env.output().expect("env")).ends_with(0).warns(line);
 }
 

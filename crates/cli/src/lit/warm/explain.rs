@@ -117,8 +117,9 @@ pub fn blocked(statistics: &Statistics, signals: &[i32]) -> String {
     }
     let name = |&signal: &i32| signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
     let names = signals.iter().map(name).collect::<Vec<_>>().join(", ");
+    let was = if signals.len() == 1 { "was" } else { "were" };
     format!(
-        "hotstart: slower than it could be: every start is cold, as whoever started hotstart had blocked or ignored {names}\n"
+        "hotstart: slower than it could be: every start is cold, as {names} {was} blocked or ignored when hotstart was started\n"
     )
 }
 
@@ -301,8 +302,8 @@ mod tests {
 
     #[test]
     fn signals_that_keep_all_starts_cold_are_named() {
-        let line = "hotstart: slower than it could be: every start is cold, as whoever started hotstart had blocked \
-                    or ignored SIGWINCH, signal 40\n";
+        let line = "hotstart: slower than it could be: every start is cold, as SIGWINCH, signal 40 were \
+                    blocked or ignored when hotstart was started\n";
         assert_eq!(blocked(&statistics(), &[28, 40]), line);
         assert_eq!(blocked(&statistics(), &[]), "");
         assert_eq!(blocked(&Statistics::default(), &[28]), "");
