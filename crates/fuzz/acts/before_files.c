@@ -60,7 +60,7 @@ static int changed_directory;
 CONSTRUCT(change_directory)
 {
     UNUSED;
-    changed_directory = chdir("/usr");
+    changed_directory = chdir("/sys");
 }
 TELL(before_directory_change)
 {
