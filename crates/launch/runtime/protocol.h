@@ -119,6 +119,9 @@ struct hs_request {
 /* To a worker: it runs main with a process number of its own (number.c), and answers first with a struct hs_reply that has that number. The
  * request's `pgid` is the group it belongs to. */
 #define HS_REQUEST_RENUMBER 128u
+/* To a zygote: the tool keeps a part of an address that may lead to the list of arguments. The observer has found it, as the zygote looks
+ * for whole addresses only. */
+#define HS_REQUEST_KEEPS_LIST 256u
 
 enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE,
                 HS_STAGE_RESET };

@@ -203,7 +203,7 @@ HS_HIDDEN int hs_loader_is_known(void);
 HS_HIDDEN void hs_loader_tell(const struct hs_call *call);
 
 /* strings.c */
-HS_HIDDEN int hs_strings_open(void);
+HS_HIDDEN int hs_strings_open(const struct hs_start *start);
 HS_HIDDEN int hs_strings_note_variables(const struct hs_start *start);
 HS_HIDDEN int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start);
 HS_HIDDEN void hs_strings_keep_list(void);

@@ -124,6 +124,13 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("packed_argument", Reason::ConstructorsDiffer),
         ("tagged_argument", Reason::ConstructorsDiffer),
         ("relative_list", Reason::KeepsArguments),
+        ("variables_part", Reason::ConstructorsDiffer),
+        ("auxiliary_part", Reason::ConstructorsDiffer),
+        ("distance_part", Reason::ConstructorsDiffer),
+        ("number_part", Reason::ConstructorsDiffer),
+        ("list_shifted", Reason::ConstructorsDiffer),
+        ("argument_shifted", Reason::ConstructorsDiffer),
+        ("argument_upper", Reason::ConstructorsDiffer),
         ("sealed_argument", Reason::KeepsArguments),
         ("list_at_exit", Reason::KeepsArguments),
         ("name_for_logs", Reason::KeepsArguments),
@@ -180,7 +187,7 @@ fn the_processor_that_a_tool_runs_on_is_noticed_by_its_difference() {
 
 #[test]
 fn what_is_the_same_at_every_start_is_warm() {
-    for look in ["nothing", "computes", "kernels_library", "probed_page"] {
+    for look in ["nothing", "computes", "kernels_library", "probed_page", "frame_part"] {
         let tool = looks(look);
         for warm in launchers() {
             for words in [&["before"][..], &["before", "a"], &["before", "b", "c"]] {
@@ -240,6 +247,22 @@ fn the_number_of_arguments_that_a_constructor_keeps_is_that_of_each_start() {
             }
             let tool = warm.statistics().tools.remove(0);
             assert!((tool.only_forked.is_none() || !RESETS) && tool.retired.is_empty(), "{tool:?}");
+        }
+    }
+}
+
+/// Two bytes of the list's address, by chance, are in opt's data where it is linked with static libraries. A tool may put the address
+/// together again.
+#[test]
+fn a_part_of_the_lists_address_leads_to_the_list_of_each_start() {
+    for look in ["list_part", "list_end", "list_upper", "list_half"] {
+        let tool = looks(look);
+        for warm in launchers() {
+            for round in 0..20 {
+                let words = [&["a"][..], &["b", "c"], &["d", "e", "f"]][round % 3];
+                let via = tool.agrees(&warm, &case(words));
+                assert!(via.is_warm(), "{look} {round}: {via:?}");
+            }
         }
     }
 }

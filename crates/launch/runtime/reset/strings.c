@@ -88,26 +88,42 @@ static struct {
     size_t gap_size, last_size;
 } layout;
 
+/* Bytes of addresses that have the same upper half. */
+#define HALF (1ul << 32)
+#define PLACES 16
+
+/* Takes memory for it here; 0 if that is not free. */
+static int open_at(uintptr_t wanted)
+{
+    const long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    const long made = HS_SYS(SYS_mmap, (long)wanted, sizeof *laid, PROT_READ | PROT_WRITE, flags, -1, 0);
+    /* An older kernel takes the address for a hint. */
+    if (made > 0 && made != (long)wanted)
+        HS_SYS(SYS_munmap, made, sizeof *laid);
+    if (made != (long)wanted)
+        return 0;
+    laid = (struct laid *)made;
+    return 1;
+}
+
 /* Takes the place, for all forks of this zygote; -1 if there is none. Where addresses are not random, the stack is the last thing: then it
- * is among the runtime's other memory. */
-int hs_strings_open(void)
+ * is somewhere below. Its addresses have the same upper half as those that the kernel made: constructors may have kept that half, as
+ * observation runs do not vary it (crates/launch/src/warm/observe/block.rs). */
+int hs_strings_open(const struct hs_start *start)
 {
     struct hs_mapping map;
     uintptr_t end = 0;
     for (const char *at = hs_maps_read(); at && (at = hs_maps_next(at, &map));)
         if (strcmp(map.path, "[vsyscall]") != 0)
             end = map.to;
-    const long wanted = (long)(end + APART), flags = MAP_PRIVATE | MAP_ANONYMOUS;
-    long made = HS_SYS(SYS_mmap, wanted, sizeof *laid, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, -1, 0);
-    /* An older kernel takes the address for a hint. */
-    if (made > 0 && made != wanted)
-        HS_SYS(SYS_munmap, made, sizeof *laid);
-    if (made != wanted)
-        made = (long)hs_own_map(sizeof *laid, flags, -1);
-    if (made == (long)MAP_FAILED)
-        return -1;
-    laid = (struct laid *)made;
-    return HS_SYS(SYS_mprotect, laid->dry, sizeof laid->dry, PROT_NONE) == 0 ? 0 : -1;
+    const uintptr_t half = (uintptr_t)start->argv & -HALF;
+    uintptr_t wanted = end + APART;
+    for (int place = 0; place <= PLACES; place++) {
+        if (wanted >= half && wanted + sizeof *laid <= half + HALF && open_at(wanted))
+            return HS_SYS(SYS_mprotect, laid->dry, sizeof laid->dry, PROT_NONE) == 0 ? 0 : -1;
+        wanted = half + place * (HALF / PLACES);
+    }
+    return -1;
 }
 
 /* The variables as the kernel has laid them, and a copy. */
@@ -161,8 +177,9 @@ int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *sta
     return 0;
 }
 
-/* The tool keeps a pointer to the arrays that the kernel made, which main must then be given, as it may change them. So there are no
- * deferred snapshots. A pointer by chance is enough: clang's constructors copy one from the stack, where they have not written. */
+/* The tool keeps a pointer to the arrays that the kernel made, or a part of one. Main must then be given these arrays, as it may change
+ * them. So there are no deferred snapshots. A pointer by chance is enough: clang's constructors copy one from the stack, where they have
+ * not written; those of a static opt two bytes of one. */
 void hs_strings_keep_list(void)
 {
     layout.in_place = 1;

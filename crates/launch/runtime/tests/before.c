@@ -461,6 +461,83 @@ static inline void relative_list(int argc, char **argv)
     keeps = (intptr_t)argv - (intptr_t)&keeps;
     number = keeps == 0;
 }
+static int address_of_part;
+static volatile uintptr_t upper, number_and_upper;
+/* Bytes among others that a constructor keeps of an address, as where an object is copied with its gaps. */
+static volatile struct __attribute__((packed)) {
+    char before[2];
+    uint16_t half;
+    uint16_t quarter;
+    char behind[2];
+} part;
+static inline void list_part(int argc, char **argv)
+{
+    nothing(argc, argv);
+    part.half = (uint16_t)(uintptr_t)argv;
+    part.quarter = (uint16_t)((uintptr_t)argv >> 16);
+    part.behind[0] = 1;
+    address_of_part = 1;
+}
+static inline void list_end(int argc, char **argv)
+{
+    nothing(argc, argv);
+    part.half = (uint16_t)(uintptr_t)(argv + 1);
+    address_of_part = 2;
+}
+/* In a frame that is gone. What is at the same place later cannot be compared: main's frame may lie otherwise. */
+static inline void frame_part(int argc, char **argv)
+{
+    nothing(argc, argv);
+    part.half = (uint16_t)(uintptr_t)__builtin_frame_address(0);
+}
+static inline void variables_part(int argc, char **argv)
+{
+    nothing(argc, argv);
+    char **at = argv;
+    while (*at)
+        at++;
+    part.half = (uint16_t)(uintptr_t)(at + 1);
+}
+static inline void auxiliary_part(int argc, char **argv)
+{
+    nothing(argc, argv);
+    char **at = argv;
+    for (int ends = 0; ends < 2; at++)
+        ends += !*at;
+    part.half = (uint16_t)(uintptr_t)(at - 2);
+}
+static inline void distance_part(int argc, char **argv)
+{
+    nothing(argc, argv);
+    part.half = (uint16_t)(getauxval(AT_EXECFN) - (uintptr_t)argv);
+}
+static inline void number_part(int argc, char **argv)
+{
+    nothing(argc, argv);
+    part.half = (uint16_t)((uintptr_t)argv + (unsigned)argc);
+}
+/* Parts that are the same in all stacks near each other. */
+static inline void list_shifted(int argc, char **argv) { nothing(argc, argv); upper = (uintptr_t)argv >> 16; }
+static inline void argument_shifted(int argc, char **argv) { nothing(argc, argv); upper = (uintptr_t)argv[argc > 1] >> 20; }
+static inline void argument_upper(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number_and_upper = ((uintptr_t)argv[argc > 1] & -0x10000ul) | 32;
+}
+/* A number over the lower bytes of what lay there. */
+static inline void list_upper(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number_and_upper = ((uintptr_t)argv & -0x10000ul) | 32;
+    address_of_part = 3;
+}
+/* The upper half alone. */
+static inline void list_half(int argc, char **argv)
+{
+    nothing(argc, argv);
+    upper = (uintptr_t)argv >> 32;
+    address_of_part = 4;
+}
 static inline void sealed_argument(int argc, char **argv)
 {
     char **page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -576,6 +653,18 @@ int main(int argc, char **argv)
         argv[2] = first;
     }
     printf("%ld %s %d %d %d\n", number, text, numbered && number == getpid(), kept, allocated && *allocated == argc);
+    if (address_of_part == 1)
+        printf("part %d\n", part.half == (uint16_t)(uintptr_t)argv && part.quarter == (uint16_t)((uintptr_t)argv >> 16));
+    if (address_of_part == 2) {
+        char **kept = (char **)(((uintptr_t)&argc & ~0xfffful) | part.half);
+        kept += kept < (char **)&argc ? 0x10000 / sizeof *kept : 0;
+        printf("part %d %s\n", kept == argv + 1, *kept ? *kept : "none");
+    }
+    const uintptr_t own[] = {(uintptr_t)argv, (uintptr_t)(argv + argc), (uintptr_t)environ};
+    for (int i = 0; address_of_part == 3 && i < 3; i++)
+        printf("upper %d\n", number_and_upper >> 16 == own[i] >> 16);
+    for (int i = 0; address_of_part == 4 && i < argc; i++)
+        printf("upper %d %d\n", upper == own[0] >> 32, upper == (uintptr_t)argv[i] >> 32);
     printf("%d %s %s\n", optind, argv[0], program_invocation_short_name);
     for (int i = 0; arguments && i < kept; i++)
         printf("%s%c", arguments[i], arguments == argv || arguments[i] ? '\n' : '?');

@@ -168,11 +168,12 @@ impl Registers {
         self.0.rsp += 8;
     }
 
-    /// Prepares this call, with null for further arguments. The next instruction must be the one that makes it.
-    pub(crate) fn set_call(&mut self, number: i64, [a, b, c]: [u64; 3]) {
+    /// Prepares this call, with null for further arguments, of which there are six. The next instruction must be the one that makes it.
+    pub(crate) fn set_call(&mut self, number: i64, arguments: &[u64]) {
+        let argument = |index: usize| arguments.get(index).copied().unwrap_or_default();
         (self.0.rax, self.0.orig_rax) = (number as u64, u64::MAX);
-        (self.0.rdi, self.0.rsi, self.0.rdx) = (a, b, c);
-        (self.0.r10, self.0.r8, self.0.r9) = (0, 0, 0);
+        (self.0.rdi, self.0.rsi, self.0.rdx) = (argument(0), argument(1), argument(2));
+        (self.0.r10, self.0.r8, self.0.r9) = (argument(3), argument(4), argument(5));
     }
 
     /// Puts another call, with so many arguments, in the place of the one at whose entry the process has stopped.
@@ -244,10 +245,11 @@ impl Registers {
         (self.0.pc, self.0.regs[0]) = (address, result);
     }
 
-    /// Prepares this call, with null for further arguments. The next instruction must be the one that makes it.
-    pub(crate) fn set_call(&mut self, number: i64, [a, b, c]: [u64; 3]) {
+    /// Prepares this call, with null for further arguments, of which there are six. The next instruction must be the one that makes it.
+    pub(crate) fn set_call(&mut self, number: i64, arguments: &[u64]) {
         self.0.regs[8] = number as u64;
-        self.0.regs[..6].copy_from_slice(&[a, b, c, 0, 0, 0]);
+        self.0.regs[..6].fill(0);
+        self.0.regs[..arguments.len()].copy_from_slice(arguments);
         // Behind an indirect branch, the next instruction would have to be a place to which one may lead (BTI).
         const BRANCH_TYPE: u64 = 0b11 << 10;
         self.0.pstate &= !BRANCH_TYPE;

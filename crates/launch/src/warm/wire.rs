@@ -45,6 +45,8 @@ pub(crate) const CHOSEN_NEXT: &str = "/./";
 pub(crate) const REQUEST_CLONE: u32 = 64;
 /// Flag of a request to a persistent process: it takes another process number, and tells it, before it runs.
 pub(crate) const REQUEST_RENUMBER: u32 = 128;
+/// To a zygote: the tool keeps a part of an address that may lead to the list of arguments.
+pub(crate) const REQUEST_KEEPS_LIST: u32 = 256;
 /// Argument of a `close` by which the runtime reports to an observer that constructors are over.
 pub(crate) const MARK_MAIN: u64 = MARK;
 /// Such arguments report that a library requests time or random bytes that is known to forget them, and that it has them.
@@ -325,6 +327,7 @@ mod tests {
             "HS_REQUEST_ONCE",
             "HS_REQUEST_CLONE",
             "HS_REQUEST_RENUMBER",
+            "HS_REQUEST_KEEPS_LIST",
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
@@ -419,6 +422,7 @@ mod tests {
             REQUEST_ONCE as i64,
             REQUEST_CLONE as i64,
             REQUEST_RENUMBER as i64,
+            REQUEST_KEEPS_LIST as i64,
             Ending::Refused as i64,
             SLOTS as i64,
             Table::bytes(1) as i64,

@@ -3,8 +3,13 @@
 //!
 //! A constructor may keep an address of the block or of its strings, in any form: in a packed structure, with a tag, as a distance. In a
 //! zygote it would always lead to an empty argument. With the block and all strings at other addresses, whatever was made of one differs
-//! between the runs (`compare`).
+//! between the runs (`compare`). So each further run has its stack in another place, at random, and its strings in a third one, each at
+//! another distance from the end.
+//!
+//! Only the upper half of these addresses is the same in all runs, and a tool may keep it: the runtime places arguments and environment
+//! where they have it too (`runtime/reset/strings.c`). Objects that are copied with their gaps often have it there.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
@@ -14,8 +19,9 @@ use super::run::{PAGE, Run, lost};
 use crate::Reason;
 use crate::sys::registers::Registers;
 
-/// How much lower each further run has its block, and with it its stack. A whole page, so that the loader aligns its frames alike.
-pub(super) const LOWER: u64 = PAGE;
+/// How much lower each further run has its block, and with it its frames, in its stack. A whole page, so that the loader aligns its frames
+/// alike.
+const LOWER: u64 = PAGE;
 /// The number of addresses that differ only in their low bits. A constructor may keep only these, so they differ as well.
 const LINE: u64 = 16;
 
@@ -48,7 +54,74 @@ pub(super) struct Block {
     pub strings: u64,
 }
 
+/// The addresses with the same upper half.
+const HALF: u64 = 1 << 32;
+/// Bytes below the block in another place for the stack. The kernel enlarges it from there.
+const BELOW: u64 = 1 << 20;
+/// How often to look for a free place.
+const PLACES: usize = 16;
+
+/// Returns where a stack may end that now ends at `end`, with the same upper half: at random, a whole number of pages. Each two bytes of an
+/// address in the block, which will be by [`LOWER`] lower there, are others then, and of one at the same place in a stack.
+fn another_end(end: u64) -> u64 {
+    const QUARTER: u64 = 1 << 16;
+    let is_other = |distance: u64| distance % QUARTER != 0 && distance % HALF >= QUARTER;
+    loop {
+        let random = RandomState::new().build_hasher().finish();
+        let another = (end & !(HALF - 1)) | ((random % HALF) & !(PAGE - 1));
+        let distance = end.wrapping_sub(another);
+        if is_other(distance) && is_other(distance.wrapping_add(LOWER)) {
+            return another;
+        }
+    }
+}
+
 impl Run<'_> {
+    /// Moves the block and the stack to another place, and the strings, of which the last so many arguments are variables now, to a third
+    /// one. To the random bytes, the program's path and the platform's name the auxiliary vector leads as before.
+    pub(super) fn go_away(&mut self, fewer: u64) -> Result<(), Refusal> {
+        let (home, block) = (self.home.clone(), self.block);
+        let mut content = vec![0; (home.end - block.start) as usize];
+        self.memory.read_exact_at(&mut content, block.start).map_err(lost)?;
+        let size = (content.len() as u64 + BELOW).next_multiple_of(PAGE);
+        let [stack, strings] = [self.map_elsewhere(size, libc::MAP_GROWSDOWN)?, self.map_elsewhere(size, 0)?];
+        let to = |place: &Range<u64>, at: u64| at.wrapping_sub(home.end).wrapping_add(place.end);
+        self.write(to(&strings, block.start), &content)?;
+        let pointers = 8 * (block.argc + fewer + self.strings.len() as u64 + 1);
+        for pointer in content[8..][..pointers as usize].chunks_exact_mut(8) {
+            let at = u64::from_ne_bytes(pointer.try_into().expect("eight bytes"));
+            pointer.copy_from_slice(&(if at == 0 { 0 } else { to(&strings, at) }).to_ne_bytes());
+        }
+        self.write(to(&stack, block.start), &content)?;
+        let mut registers = Registers::of(self.pid).map_err(lost)?;
+        registers.set_stack(to(&stack, block.start));
+        registers.set(self.pid).map_err(lost)?;
+        let [start, argv, envp, end] =
+            [block.start, block.argv, block.envp, block.end].map(|at| to(&stack, at));
+        let [name, first] = [block.name, block.strings].map(|at| to(&strings, at));
+        self.block = Block { start, argv, envp, end, told: strings.start, name, strings: first, ..block };
+        self.strings
+            .iter_mut()
+            .for_each(|string| *string = to(&strings, string.start)..to(&strings, string.end));
+        self.away = [stack, strings];
+        Ok(())
+    }
+
+    /// Maps memory, as private as the stack, where its addresses have the stack's upper half.
+    fn map_elsewhere(&self, size: u64, flag: i32) -> Result<Range<u64>, Refusal> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | flag;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        for _ in 0..PLACES {
+            let end = another_end(self.home.end);
+            let Some(from) = end.checked_sub(size).filter(|from| from / HALF == end / HALF) else { continue };
+            let arguments = [from, size, access as u64, flags as u64, u64::MAX, 0];
+            if self.result_of(libc::SYS_mmap, &arguments)? as u64 == from {
+                return Ok(from..end);
+            }
+        }
+        refuse(Reason::NotObserved, "no other place for its stack")
+    }
+
     /// Turns the last arguments into variables.
     pub(super) fn shorten(&mut self, fewer: u64) -> Result<(), Refusal> {
         let Block { start, argc, argv, envp, .. } = self.block;

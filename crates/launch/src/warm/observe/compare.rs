@@ -12,10 +12,10 @@ use std::os::unix::fs::FileExt;
 use object::{Object, ObjectSymbol};
 
 use super::Refusal;
-use super::block::LOWER;
 use super::calls::refuse;
 use super::counts::{self, Place};
 use super::maps::{self, Mapping, Pages};
+use super::parts::{self, Leads};
 use super::run::{PAGE, Run, lost};
 use super::vary::POINTER_GUARD;
 use crate::Reason;
@@ -43,15 +43,30 @@ const NAMES_MAX: usize = 2;
 /// Bytes below the block where no frame begins: the address to which the loader returns lies there.
 const CALLERS: u64 = 16;
 
+/// What two runs have that differ only as they may.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Where the tool keeps the number of arguments.
+    pub counts: Vec<Place>,
+    /// Words that seem to have a part of an address on the stack, which another process has to show.
+    pub parts: Vec<Place>,
+    /// Whether one of these may lead to the list of arguments.
+    pub keeps_list: bool,
+}
+
 /// The two runs, stopped before `main`.
 struct Pair<'r, 'a> {
     one: &'r Run<'a>,
     other: &'r Run<'a>,
+    /// How much lower the other has its block and its frames, modulo all addresses.
+    lower: u64,
     /// libc's block of the thread, up to the word that the kernel clears when the thread ends. Since glibc 2.43 the number
     /// lies before that.
     thread: RangeInclusive<u64>,
     /// Addresses at which the tool keeps the number of arguments.
     counts: Vec<u64>,
+    parts: Vec<u64>,
+    keeps_list: bool,
     /// How many words have the address of the program's name.
     names: usize,
     /// Where the stack begins, which grows down to there.
@@ -63,16 +78,10 @@ struct Pair<'r, 'a> {
     pieces: [Vec<u8>; 2],
 }
 
-/// Refuses if any difference is neither on the list nor the number of arguments. Returns the places of that number. `runtime`
-/// is the inode of the runtime's file.
-pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Vec<Place>, Refusal> {
+/// Refuses if any difference is neither on the list nor the number of arguments. `runtime` is the inode of the runtime's file.
+pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Found, Refusal> {
     let (maps, others) = (one.maps()?, other.maps()?);
-    if let Some((a, b)) = maps.iter().zip(&others).find(|(a, b)| !is_same(a, b)) {
-        return refuse(Reason::ConstructorsDiffer, format!("mapped {a} and {b}"));
-    }
-    if maps.len() != others.len() {
-        return refuse(Reason::ConstructorsDiffer, format!("{} and {} mappings", maps.len(), others.len()));
-    }
+    have_same(&(one, &maps), &(other, &others))?;
     let (ends, others_ends) = (one.seen.thread_id & !7, other.seen.thread_id & !7);
     let thread = registers::thread_block(one.pid, ends).map_err(lost)?;
     if ends != others_ends {
@@ -90,7 +99,20 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
     let stack = maps.iter().find(|mapping| (mapping.from..mapping.to).contains(&one.block.start));
     let stack = stack.map_or(one.block.start, |mapping| mapping.from);
     let auxiliary = one.block.envp + 8 * (one.strings.len() as u64 + 1);
-    let mut pair = Pair { one, other, thread, counts: Vec::new(), names: 0, stack, auxiliary, pages, pieces };
+    let mut pair = Pair {
+        one,
+        other,
+        lower: one.block.start.wrapping_sub(other.block.start),
+        thread,
+        counts: Vec::new(),
+        parts: Vec::new(),
+        keeps_list: false,
+        names: 0,
+        stack,
+        auxiliary,
+        pages,
+        pieces,
+    };
     let owners = maps::owners(&maps);
     let ours = maps.iter().find(|mapping| mapping.inode == runtime).map(|mapping| mapping.path.as_str());
     let code: Vec<_> = maps
@@ -132,9 +154,14 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
         compared
             .map_err(|refusal| Refusal { detail: format!("{} in '{owner}'", refusal.detail), ..refusal })?;
     }
-    let found = pair.counts.iter().map(|&address| counts::place(&maps, address)).collect::<Option<Vec<_>>>();
-    match found {
-        Some(found) if found.len() <= wire::COUNTS_MAX => Ok(found),
+    let places = |words: &[u64]| words.iter().map(|&at| counts::place(&maps, at)).collect::<Option<Vec<_>>>();
+    let Some(parts) = places(&pair.parts) else {
+        return refuse(Reason::ConstructorsDiffer, format!("bytes at {:#x?}, in no file's data", pair.parts));
+    };
+    match places(&pair.counts) {
+        Some(counts) if counts.len() <= wire::COUNTS_MAX => {
+            Ok(Found { counts, parts, keeps_list: pair.keeps_list })
+        }
         _ => refuse(Reason::KeepsArguments, format!("their number at {:#x?}", pair.counts)),
     }
 }
@@ -175,10 +202,32 @@ fn has_stack_end(pid: i32) -> bool {
     elf.is_ok_and(|elf| elf.dynamic_symbols().any(|symbol| symbol.name_bytes() == Ok(b"__libc_stack_end")))
 }
 
-/// Returns whether two mappings are equal. The stack may have grown by another amount.
-fn is_same(a: &Mapping, b: &Mapping) -> bool {
-    let from = a.from == b.from || a.path == "[stack]";
-    from && (a.to, a.access, a.inode, &a.path) == (b.to, b.access, b.inode, &b.path)
+/// Refuses if two runs have not mapped the same, but for their stacks.
+fn have_same(one: &(&Run<'_>, &[Mapping]), other: &(&Run<'_>, &[Mapping])) -> Result<(), Refusal> {
+    let is_in = |mapping: &Mapping, range: &Range<u64>| mapping.from < range.end && range.start < mapping.to;
+    let tools = |(run, maps): &(&Run<'_>, &[Mapping])| {
+        let stacks = || std::iter::once(&run.home).chain(&run.away);
+        let is_stack = |mapping: &Mapping| stacks().any(|range| is_in(mapping, range));
+        maps.iter().filter(|mapping| !is_stack(mapping)).cloned().collect::<Vec<_>>()
+    };
+    let (maps, others) = (tools(one), tools(other));
+    let is_same = |a: &Mapping, b: &Mapping| {
+        (a.from, a.to, a.access, a.inode, &a.path) == (b.from, b.to, b.access, b.inode, &b.path)
+    };
+    if let Some((a, b)) = maps.iter().zip(&others).find(|(a, b)| !is_same(a, b)) {
+        return refuse(Reason::ConstructorsDiffer, format!("mapped {a} and {b}"));
+    }
+    if maps.len() != others.len() {
+        return refuse(Reason::ConstructorsDiffer, format!("{} and {} mappings", maps.len(), others.len()));
+    }
+    let frames = |(run, maps): &(&Run<'_>, &[Mapping])| {
+        let stack = maps.iter().find(|mapping| (mapping.from..mapping.to).contains(&run.block.start));
+        stack.map(|stack| stack.access)
+    };
+    match frames(one) == frames(other) {
+        true => Ok(()),
+        false => refuse(Reason::ConstructorsDiffer, "what is allowed on the stack"),
+    }
 }
 
 impl Pair<'_, '_> {
@@ -236,7 +285,7 @@ impl Pair<'_, '_> {
             let size = ((to - at) as usize).min(CHUNK);
             let (ours, theirs) = (&mut ours[..size], &mut theirs[..size]);
             read(self.one, at, ours)?;
-            read(self.other, if whose == Owner::Stack { at - LOWER } else { at }, theirs)?;
+            read(self.other, if whose == Owner::Stack { at.wrapping_sub(self.lower) } else { at }, theirs)?;
             if ours != theirs {
                 self.words(at, ours, theirs, whose)?;
             }
@@ -271,7 +320,7 @@ impl Pair<'_, '_> {
         let is_environ = at == self.one.seen.environ && (a, b) == (one.envp, other.envp);
         // In memory that every process has for itself, and that no constructor is known to use.
         let is_lower =
-            both.iter().any(|&(a, b)| b == a.wrapping_sub(LOWER) && (self.stack..one.end).contains(&a));
+            both.iter().any(|&(a, b)| b == a.wrapping_sub(self.lower) && (self.stack..one.end).contains(&a));
         // The zygote looks whether it was asked for.
         let is_variable = self.is_variable(a, b);
         let is_excused = match whose {
@@ -292,7 +341,7 @@ impl Pair<'_, '_> {
         }
         // A plain pointer to the list of arguments, which the zygote looks for, or to the auxiliary vector, which each start has there; or
         // one to a frame that is gone, wherever it lies.
-        let kept = whose == Owner::Tool && is_lower && b == a.wrapping_sub(LOWER);
+        let kept = whose == Owner::Tool && is_lower && b == a.wrapping_sub(self.lower);
         let is_list = kept && ((one.start..one.envp).contains(&a) || (self.auxiliary..one.end).contains(&a));
         if is_list || self.is_of_frame(at, a, b, whose)? {
             return Ok(());
@@ -302,9 +351,20 @@ impl Pair<'_, '_> {
             self.counts.extend(halves.iter().filter(|(_, differs)| *differs).map(|(half, _)| half));
             return Ok(());
         }
+        if whose == Owner::Tool && parts::is_upper_part(a, b, self.lower, &(self.stack..one.end)) {
+            self.parts.push(at);
+            self.keeps_list = true;
+            return Ok(());
+        }
+        let part = parts::may_be_part(a, b, self.lower, &(one.start - CALLERS..one.envp), one.end);
+        if let Some(leads @ (Leads::ToFrame | Leads::ToList)) = part.filter(|_| whose == Owner::Tool) {
+            self.parts.push(at);
+            self.keeps_list |= leads == Leads::ToList;
+            return Ok(());
+        }
         let reason = match (a, b) {
             pair if pair == (one.envp, other.envp) => Reason::ReadsEnvironment,
-            _ if b == a.wrapping_sub(LOWER) || self.is_name(a, b) || self.is_argument(a, b) => {
+            _ if b == a.wrapping_sub(self.lower) || self.is_name(a, b) || self.is_argument(a, b) => {
                 Reason::KeepsArguments
             }
             _ => Reason::ConstructorsDiffer,
@@ -338,7 +398,7 @@ impl Pair<'_, '_> {
         let mut near = [[0; 3 * WORD]; 2];
         near[0][WORD..2 * WORD].copy_from_slice(&a.to_le_bytes());
         near[1][WORD..2 * WORD].copy_from_slice(&b.to_le_bytes());
-        let others = if whose == Owner::Stack { at - LOWER } else { at };
+        let others = if whose == Owner::Stack { at.wrapping_sub(self.lower) } else { at };
         for ((run, at), near) in [(self.one, at), (self.other, others)].into_iter().zip(&mut near) {
             // At the end of a mapping there may be nothing beside it.
             _ = read(run, at - WORD as u64, &mut near[..WORD]);
@@ -353,10 +413,10 @@ impl Pair<'_, '_> {
         let frames = self.stack..self.one.block.start - CALLERS;
         Ok((WORD + 1 - BYTES..2 * WORD).any(|from| {
             let (one, other) = (address(0, from), address(1, from));
-            other == one.wrapping_sub(LOWER)
+            other == one.wrapping_sub(self.lower)
                 && frames.contains(&one)
                 && (WORD..2 * WORD).all(|byte| !differs(byte) || (from..from + BYTES).contains(&byte))
-        }) || is_part(a, b, &frames))
+        }) || parts::is_part(a, b, self.lower, &frames))
     }
 
     /// Whether these are addresses of the same argument.
@@ -386,61 +446,8 @@ fn is_processor(a: u64, b: u64) -> bool {
     is_told(0) && is_told(32)
 }
 
-/// Returns whether two words differ only because they hold some bytes of an address of a frame, as memory that was never set may. Bytes
-/// that [`LOWER`] does not change differ only where it borrows from them.
-fn is_part(a: u64, b: u64, frames: &Range<u64>) -> bool {
-    const BYTES: u32 = 6;
-    /// Fewer bytes may as well be another number: its lowest ones, and others.
-    const FEWEST: [u32; 2] = [4, 2];
-    /// The lowest bytes that LOWER may change without a borrow.
-    const BORROWS: u32 = 2;
-    let is_of = |byte: u32, size: u32, from: u32| {
-        let mask = (1 << (8 * size)) - 1;
-        let part = |word: u64| word >> (8 * byte) & mask;
-        let (one, other) = (part(a), part(b));
-        if (a ^ b) & !(mask << (8 * byte)) != 0 {
-            return false;
-        }
-        if from == 0 {
-            // Elsewhere they may belong to a larger number.
-            let is_cut = size >= FEWEST[0] && byte + size == 8;
-            let is_frames = (one.wrapping_sub(frames.start) & mask) < frames.end - frames.start;
-            return is_cut && is_frames && one.wrapping_sub(other) & mask == LOWER & mask;
-        }
-        let is_frames = |found: u64| {
-            let mut upper = frames.start.wrapping_sub(LOWER) >> (8 * BORROWS)..=frames.end >> (8 * BORROWS);
-            from >= BORROWS && upper.any(|upper| upper >> (8 * (from - BORROWS)) & mask == found)
-        };
-        is_frames(one) && is_frames(other)
-    };
-    let mut parts = (FEWEST[1]..BYTES).flat_map(|size| (0..=8 - size).map(move |byte| (byte, size)));
-    parts.any(|(byte, size)| (0..=BYTES - size).any(|from| is_of(byte, size, from)))
-}
-
 /// Returns whether two words differ only because they hold, in either half, the one number and the other.
 fn holds((a, b): (u64, u64), (one, other): (u64, u64)) -> bool {
     let halves = [(a & 0xffff_ffff, b & 0xffff_ffff), (a >> 32, b >> 32)];
     halves.iter().all(|&(a, b)| a == b || (a, b) == (one, other))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_of_a_frames_address_are_told_from_other_numbers() {
-        let frames = 0x7ffc_1230_0000..0x7ffc_1232_1000;
-        let frame = 0x7ffc_1231_0a30_u64;
-        let moved = frame - LOWER;
-        let is = |a, b| is_part(a, b, &frames);
-        assert!(is(frame << 32, moved << 32), "its lower half, behind another word");
-        assert!(is((frame << 24) | 7, (moved << 24) | 7));
-        assert!(is(0x1231_0800, 0x1230_0800), "its upper bytes, behind a small number");
-        assert!(!is(frame << 48, moved << 48), "two bytes may be a number");
-        assert!(!is(frame << 48 | 5, (frame - 2 * LOWER) << 48 | 5));
-        let elsewhere = frames.end + 0x10_0000;
-        assert!(!is(elsewhere << 32, (elsewhere - LOWER) << 32), "no frame is there");
-        let distance = 0x2a_5b6c_7d8e_u64;
-        assert!(!is(distance, distance - LOWER), "the distance to a frame");
-    }
 }

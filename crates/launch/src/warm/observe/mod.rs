@@ -14,6 +14,7 @@ mod kernels;
 mod maps;
 pub(crate) mod numbers;
 mod old;
+mod parts;
 mod plain;
 #[cfg(target_arch = "x86_64")]
 mod python;
@@ -91,6 +92,10 @@ pub(crate) struct Observed {
     pub libraries: BTreeSet<OsString>,
     /// Places where they keep the number of arguments.
     pub counts: Vec<counts::Place>,
+    /// Whether they keep a part of an address that may lead to the list of arguments, where a zygote does not find it.
+    pub keeps_list: bool,
+    /// Words that have a part of an address on the stack.
+    parts: Vec<counts::Place>,
     /// Where a cold process has something below `main`'s frame, as bits (`residue`); empty for a Python script.
     pub residue: Vec<u64>,
     /// The numbers of arguments for which they were observed.
@@ -144,7 +149,8 @@ impl Observed {
         let is_same = found.names.iter().all(|name| self.names.contains(name))
             && !self.asked().add_looks(&found.looks)
             && found.relative.iter().all(|path| self.relative.contains(path))
-            && found.counts == self.counts
+            && (&found.counts, &found.parts) == (&self.counts, &self.parts)
+            && found.keeps_list == self.keeps_list
             && self.files.cover(&found.files);
         let detail = "with another number of arguments".to_owned();
         (!is_same).then_some(Refusal { reason: Reason::ConstructorsDiffer, detail })
@@ -434,6 +440,8 @@ impl Observed {
             exe: Vec::new(),
             libraries: BTreeSet::new(),
             counts: Vec::new(),
+            keeps_list: false,
+            parts: Vec::new(),
             residue: Vec::new(),
             numbers: Arc::default(),
             place: 0,

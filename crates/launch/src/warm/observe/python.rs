@@ -69,6 +69,8 @@ pub(super) fn observe(spec: &Spec<'_>, script: &Script, means: Means<'_>, live: 
         exe: Vec::new(),
         libraries: seen.libraries,
         counts: Vec::new(),
+        keeps_list: false,
+        parts: Vec::new(),
         residue: Vec::new(),
         numbers: Arc::default(),
         place: seen.place,

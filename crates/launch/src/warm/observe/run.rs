@@ -125,6 +125,9 @@ pub(super) struct Run<'a> {
     /// The loader's file, as the kernel names it.
     loader_file: String,
     pub block: Block,
+    /// Where the kernel has placed the stack, and where it and the strings are instead, if that is elsewhere.
+    pub home: Range<u64>,
+    pub away: [Range<u64>; 2],
     /// The strings of the variables.
     pub strings: Vec<Range<u64>>,
     /// Address of the kernel's random bytes, and whether they are other ones than the first run's.
@@ -219,6 +222,8 @@ impl<'a> Run<'a> {
             has_hidden_kernels: false,
             loader_file: String::new(),
             block: Block::default(),
+            home: 0..0,
+            away: [0..0, 0..0],
             strings: Vec::new(),
             random: 0,
             has_other_random: false,
@@ -287,6 +292,8 @@ impl<'a> Run<'a> {
         }
         let maps = self.maps()?;
         self.kernels = kernels::find(&maps);
+        let stack = maps.iter().find(|mapping| (mapping.from..mapping.to).contains(&self.block.start));
+        self.home = stack.map_or(0..0, |stack| stack.from..stack.to);
         let loader = maps.iter().find(|mapping| mapping.from == base);
         let Some(path) = loader.map(|mapping| mapping.path.clone()).filter(|path| !path.is_empty()) else {
             return refuse(Reason::ForeignLoader, "no loader");
@@ -304,7 +311,7 @@ impl<'a> Run<'a> {
     /// arguments, and as many more empty variables.
     pub(super) fn fork(&self, fewer: u64, live: &Live) -> Result<Run<'a>, Refusal> {
         let (start, code) =
-            self.lead_to_call(libc::SYS_clone, [(libc::CLONE_PARENT | libc::SIGCHLD) as u64, 0, 0])?;
+            self.lead_to_call(libc::SYS_clone, &[(libc::CLONE_PARENT | libc::SIGCHLD) as u64])?;
         self.expect(self.pid, Stop::Call, true)?;
         self.expect(self.pid, Stop::Signal(libc::SIGTRAP), true)?;
         let pid = trace::forked(self.pid).map_err(lost)?;
@@ -314,6 +321,7 @@ impl<'a> Run<'a> {
         other.kernels = self.kernels.clone();
         other.loader_file.clone_from(&self.loader_file);
         other.strings.clone_from(&self.strings);
+        other.home = self.home.clone();
         self.expect(self.pid, Stop::Call, true)?;
         self.expect(pid, Stop::Signal(libc::SIGSTOP), false)?;
         for run in [self, &other] {
@@ -321,13 +329,15 @@ impl<'a> Run<'a> {
             start.set(run.pid).map_err(lost)?;
         }
         other.shorten(fewer)?;
-        let argument = |index: u64| self.word(self.block.argv + 8 * index);
+        other.go_away(fewer)?;
+        let moved = self.home.end.wrapping_sub(other.away[1].end);
+        let argument = |index: u64| Ok(self.word(self.block.argv + 8 * index)?.wrapping_sub(moved));
         other.lower(argument(2)?..argument(self.block.argc - 1)?, fewer)?;
         Ok(other)
     }
 
     /// Puts a system call in the place of the next instruction. Returns the registers and the code that were there.
-    fn lead_to_call(&self, number: i64, arguments: [u64; 3]) -> Result<(Registers, Code), Refusal> {
+    fn lead_to_call(&self, number: i64, arguments: &[u64]) -> Result<(Registers, Code), Refusal> {
         let start = Registers::of(self.pid).map_err(lost)?;
         let mut code = CALL;
         self.memory.read_exact_at(&mut code, start.ip()).map_err(lost)?;
@@ -354,14 +364,23 @@ impl<'a> Run<'a> {
         (number, arguments): (i64, [u64; 3]),
         failure: &str,
     ) -> Result<(), Refusal> {
+        match self.result_of(number, &arguments)? {
+            0 => Ok(()),
+            _ => refuse(Reason::NotObserved, failure),
+        }
+    }
+
+    /// Makes a system call before the first instruction, and returns its result.
+    pub(super) fn result_of(&self, number: i64, arguments: &[u64]) -> Result<i64, Refusal> {
         let (start, code) = self.lead_to_call(number, arguments)?;
         self.expect(self.pid, Stop::Call, true)?;
         self.expect(self.pid, Stop::Call, true)?;
-        if !matches!(trace::call(self.pid).map_err(lost)?, Call::Exit { result: 0 }) {
-            return refuse(Reason::NotObserved, failure);
-        }
+        let Call::Exit { result } = trace::call(self.pid).map_err(lost)? else {
+            return refuse(Reason::NotObserved, "a system call has not returned");
+        };
         self.write(start.ip(), &code)?;
-        start.set(self.pid).map_err(lost)
+        start.set(self.pid).map_err(lost)?;
+        Ok(result)
     }
 
     /// Runs the process, unobserved, to this instruction. Returns its stack pointer there.

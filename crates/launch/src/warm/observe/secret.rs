@@ -96,7 +96,7 @@ fn protect(run: &mut Run<'_>, secret: Secret, access: i32) -> Result<(), Refusal
     let before = Registers::of(run.pid).map_err(lost)?;
     let mut registers = before;
     registers.set_ip(secret.gate);
-    registers.set_call(libc::SYS_mprotect, secret.arguments(access));
+    registers.set_call(libc::SYS_mprotect, &secret.arguments(access));
     registers.set(run.pid).map_err(lost)?;
     run.leave_call()?;
     run.leave_call()?;

@@ -21,10 +21,10 @@ use crate::warm::identity::{Aspect, Found, Identity};
 use crate::warm::image;
 use crate::warm::key::Looks;
 
-const FORMAT: &[u8] = b"hotstart constructors 8";
+const FORMAT: &[u8] = b"hotstart constructors 9";
 /// A hash of the sources that hold the rules: a hotstart with stricter rules must not trust the results of older ones.
 const RULES: u64 = {
-    let sources: [&[u8]; 27] = [
+    let sources: [&[u8]; 28] = [
         include_bytes!("block.rs"),
         include_bytes!("calls.rs"),
         include_bytes!("compare.rs"),
@@ -34,6 +34,7 @@ const RULES: u64 = {
         include_bytes!("mod.rs"),
         include_bytes!("numbers.rs"),
         include_bytes!("old.rs"),
+        include_bytes!("parts.rs"),
         include_bytes!("plain.rs"),
         include_bytes!("python.rs"),
         include_bytes!("residue.rs"),
@@ -237,13 +238,16 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
     observed.relative.iter().for_each(|path| put_text(bytes, path.as_os_str().as_bytes()));
     put(bytes, observed.libraries.len() as u64);
     observed.libraries.iter().for_each(|name| put_text(bytes, name.as_bytes()));
-    put(bytes, observed.counts.len() as u64);
-    for count in &observed.counts {
-        put_text(bytes, count.path.as_bytes());
-        put_text(bytes, &count.access);
-        put(bytes, count.offset);
-        put(bytes, count.distance);
+    for places in [&observed.counts, &observed.parts] {
+        put(bytes, places.len() as u64);
+        for place in places {
+            put_text(bytes, place.path.as_bytes());
+            put_text(bytes, &place.access);
+            put(bytes, place.offset);
+            put(bytes, place.distance);
+        }
     }
+    put(bytes, u64::from(observed.keeps_list));
     put(bytes, observed.residue.len() as u64);
     observed.residue.iter().for_each(|words| put(bytes, *words));
     let numbers = observed.numbers.observed();
@@ -308,7 +312,8 @@ impl Reader<'_> {
         let looks = Looks { stdio, processors, limits: BTreeSet::from_iter(limits), system, python };
         let relative = self.list(Self::path)?;
         let libraries = self.list(Self::text)?.into_iter().map(OsString::from_vec).collect();
-        let counts = self.list(Self::count)?;
+        let (counts, parts) = (self.list(Self::place)?, self.list(Self::place)?);
+        let keeps_list = self.flag()?;
         let residue = self.list(Self::number)?;
         let numbers = Numbers::of(self.list(|reader| usize::try_from(reader.number()?).ok())?);
         let files = Files::of_kept(self.list(Self::watched)?);
@@ -321,6 +326,8 @@ impl Reader<'_> {
             exe,
             libraries,
             counts,
+            parts,
+            keeps_list,
             residue,
             numbers,
             place,
@@ -330,7 +337,7 @@ impl Reader<'_> {
         })
     }
 
-    fn count(&mut self) -> Option<Place> {
+    fn place(&mut self) -> Option<Place> {
         let path = String::from_utf8(self.text()?).ok()?;
         let access = self.text()?.try_into().ok()?;
         Some(Place { path, access, offset: self.number()?, distance: self.number()? })
@@ -392,6 +399,8 @@ mod tests {
             relative: vec!["lib/x".into()],
             libraries: ["x".into()].into(),
             counts: vec![Place { path: "/bin/tool".into(), offset: 4096, access: *b"rw-p", distance: 8 }],
+            parts: vec![Place { path: "/bin/tool".into(), offset: 8192, access: *b"rw-p", distance: 16 }],
+            keeps_list: true,
             residue: vec![u64::MAX, 1 << 63],
             numbers: Numbers::of([1, 3]),
             place: 5,

@@ -7,8 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::thread::CpuSet;
 
 use super::calls::refuse;
+use super::compare::Found;
 use super::counts::{self, Place};
 use super::numbers::Numbers;
+use super::parts;
 use super::plain;
 use super::residue;
 use super::run::{PAGE, Run, Seen};
@@ -28,12 +30,18 @@ use crate::warm::zygote::{self, Means};
 /// That proves nothing about a constructor that compares the number with a constant. So there is a run with each number that
 /// a start may have.
 const ARGUMENTS: usize = wire::ROOM;
+/// Fewest runs that are compared with the first, each with its stack elsewhere.
+const FURTHER: usize = 2;
 
 /// Runs the program up to its `main` with the most arguments, with each of these `numbers` of them, and without the runtime. Returns the
 /// result.
 pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
     let (mut observed, run) = run_with(spec, numbers, means, live);
-    match run.map(|run| run_without(spec, means, &run, &observed.counts, live)) {
+    let further = |run: Run<'_>| {
+        confirm(spec, means, &run, &observed.parts, live)?;
+        run_without(spec, means, &run, &observed.counts, live)
+    };
+    match run.map(further) {
         Some(Ok(residue)) => observed.residue = residue,
         Some(Err(refusal)) => observed.refusal = Some(refusal),
         None => {}
@@ -49,6 +57,37 @@ pub(super) fn observe_numbers(
     live: &Live,
 ) -> Observed {
     run_with(spec, numbers, means, live).0
+}
+
+/// Refuses if these words do not have parts of an address on the stack in further processes.
+fn confirm(
+    spec: &Spec<'_>,
+    means: Means<'_>,
+    one: &Run<'_>,
+    places: &[Place],
+    live: &Live,
+) -> Result<(), Refusal> {
+    /// Together they are mistaken once in a hundred million times.
+    const PROCESSES: usize = 3;
+    /// One start in four has its stack where it must be.
+    const STARTS_MAX: usize = 100;
+    if places.is_empty() {
+        return Ok(());
+    }
+    let everywhere = rustix::thread::sched_getaffinity(None).ok();
+    let mut left = PROCESSES;
+    for _ in 0..STARTS_MAX {
+        let mut other = start(spec, means, everywhere, live)?;
+        if parts::have_like_frames(one, &other) {
+            reach_main(&mut other, everywhere.as_ref())?;
+            parts::confirm(one, &other, places)?;
+            left -= 1;
+        }
+        if left == 0 {
+            return Ok(());
+        }
+    }
+    refuse(Reason::NotObserved, "its stack is never where it was")
 }
 
 /// Runs the program without the runtime, and compares what it has computed with what it has in `with`, a run with the runtime. Returns what
@@ -105,9 +144,9 @@ fn run_with<'a>(
     live: &Live,
 ) -> (Observed, Option<Run<'a>>) {
     let mut seen = Seen::default();
-    let (refusal, counts, run) = match compare_all(spec, numbers, means, live, &mut seen) {
-        Ok((counts, run)) => (None, counts, Some(run)),
-        Err(refusal) => (Some(refusal), Vec::new(), None),
+    let (refusal, found, run) = match compare_all(spec, numbers, means, live, &mut seen) {
+        Ok((found, run)) => (None, found, Some(run)),
+        Err(refusal) => (Some(refusal), Found::default(), None),
     };
     let observed = Observed {
         names: seen.names,
@@ -116,7 +155,9 @@ fn run_with<'a>(
         relative: seen.relative.into_iter().collect(),
         exe: seen.exe,
         libraries: seen.libraries,
-        counts,
+        counts: found.counts,
+        keeps_list: found.keeps_list,
+        parts: found.parts,
         residue: Vec::new(),
         numbers: Numbers::of(numbers.iter().copied()),
         place: 0,
@@ -127,15 +168,14 @@ fn run_with<'a>(
     (observed, run)
 }
 
-/// Compares the run with the most arguments with those that have one of `numbers`. Returns the places that keep the number, and the
-/// first run.
+/// Compares the run with the most arguments with those that have one of `numbers`. Returns what it has found, and the first run.
 fn compare_all<'a>(
     spec: &Spec<'_>,
     numbers: &BTreeSet<usize>,
     means: Means<'a>,
     live: &Live,
     seen: &mut Seen,
-) -> Result<(Vec<Place>, Run<'a>), Refusal> {
+) -> Result<(Found, Run<'a>), Refusal> {
     if rustix::param::page_size() as u64 != PAGE {
         return refuse(Reason::NotObserved, "pages of another size than 4 KiB");
     }
@@ -145,7 +185,10 @@ fn compare_all<'a>(
     let everywhere = rustix::thread::sched_getaffinity(None).ok();
     let mut one = start(spec, means, everywhere, live)?;
     // All forks are made before the first one runs.
-    let others = numbers.iter().map(|&number| one.fork(ARGUMENTS.saturating_sub(number) as u64, live));
+    // What is made of an address may be the same in two runs by chance.
+    let again = numbers.first().filter(|_| numbers.len() < FURTHER);
+    let others = numbers.iter().chain(again);
+    let others = others.map(|&number| one.fork(ARGUMENTS.saturating_sub(number) as u64, live));
     let others = others.collect::<Result<Vec<_>, _>>()?;
     let mut observe = |run: &mut Run<'_>| {
         let ran = reach_main(run, everywhere.as_ref());
@@ -153,19 +196,23 @@ fn compare_all<'a>(
         ran
     };
     observe(&mut one)?;
-    let mut counts: Option<Vec<Place>> = None;
+    let mut first: Option<Found> = None;
     for mut other in others {
         observe(&mut other)?;
         let found = compare::compare(&one, &other, runtime)?;
-        if counts.as_ref().is_some_and(|counts| *counts != found) {
-            return refuse(Reason::ConstructorsDiffer, "where the number of arguments is");
+        if first.as_ref().is_some_and(|first| *first != found) {
+            return refuse(
+                Reason::ConstructorsDiffer,
+                "where the number of arguments, or bytes of an address, are",
+            );
         }
-        counts = Some(found);
+        first = Some(found);
     }
+    let found = first.unwrap_or_default();
     if seen.compares_files && looks_at_file(spec, &seen.looks.stdio) {
         return refuse(Reason::Stdio, "a standard descriptor and other files: they may be one");
     }
-    Ok((counts.unwrap_or_default(), one))
+    Ok((found, one))
 }
 
 /// Returns whether one of the streams that constructors have looked at is another file in each start.
