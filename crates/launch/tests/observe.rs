@@ -187,7 +187,8 @@ fn the_processor_that_a_tool_runs_on_is_noticed_by_its_difference() {
 
 #[test]
 fn what_is_the_same_at_every_start_is_warm() {
-    for look in ["nothing", "computes", "kernels_library", "probed_page", "frame_part"] {
+    for look in ["nothing", "computes", "kernels_library", "probed_page", "frame_part", "stream_and_nothing"]
+    {
         let tool = looks(look);
         for warm in launchers() {
             for words in [&["before"][..], &["before", "a"], &["before", "b", "c"]] {

@@ -36,6 +36,8 @@ pub(super) enum After {
         buffer: u64,
         is_stream: bool,
     },
+    /// Other code than the loader was told which file a path leads to, unless the call has failed.
+    Compared,
     /// The call has written seconds and a part of a second, which will be replaced.
     Time {
         buffer: u64,
@@ -371,7 +373,6 @@ fn look(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, aspect: Aspect) -> 
     if is_readlink && path == Path::new("/proc/self/exe") {
         return Ok(After::Nothing);
     }
-    run.seen.compares_files |= !is_readlink && !run.is_loader(call.ip);
     // A directory in which the loader finds nothing. Each name that it might find there is looked at as well.
     let is_place = aspect == Aspect::File && run.is_loader(call.ip) && path.is_dir();
     let is_no_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
@@ -391,9 +392,11 @@ fn look(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, aspect: Aspect) -> 
                 libc::SYS_newfstatat => Some(call.args[2]),
                 _ => None,
             };
+            run.seen.compares_files = true;
             vary(run, &path, buffer)
         }
-        _ => Ok(After::Nothing),
+        _ if is_readlink || run.is_loader(call.ip) => Ok(After::Nothing),
+        _ => Ok(After::Compared),
     }
 }
 

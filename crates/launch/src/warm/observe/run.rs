@@ -530,6 +530,7 @@ impl<'a> Run<'a> {
             After::Stat { buffer, is_stream } if result == 0 && self.turn == 2 => {
                 self.vary_file(buffer, is_stream)?
             }
+            After::Compared => self.seen.compares_files |= result == 0,
             After::Time { buffer } if result == 0 && buffer != 0 => {
                 self.seen.is_served = true;
                 self.write(buffer, &[0; 16])?
