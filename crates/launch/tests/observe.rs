@@ -131,6 +131,10 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("list_shifted", Reason::ConstructorsDiffer),
         ("argument_shifted", Reason::ConstructorsDiffer),
         ("argument_upper", Reason::ConstructorsDiffer),
+        ("number_upper", Reason::ConstructorsDiffer),
+        ("variables_upper", Reason::ConstructorsDiffer),
+        ("list_low", Reason::ConstructorsDiffer),
+        ("auxiliary_vector", Reason::ConstructorsDiffer),
         ("sealed_argument", Reason::KeepsArguments),
         ("list_at_exit", Reason::KeepsArguments),
         ("name_for_logs", Reason::KeepsArguments),
@@ -256,7 +260,9 @@ fn the_number_of_arguments_that_a_constructor_keeps_is_that_of_each_start() {
 /// together again.
 #[test]
 fn a_part_of_the_lists_address_leads_to_the_list_of_each_start() {
-    for look in ["list_part", "list_end", "list_upper", "list_half"] {
+    for look in
+        ["list_part", "list_end", "list_upper", "list_over", "list_half", "list_beyond", "list_aligned"]
+    {
         let tool = looks(look);
         for warm in launchers() {
             for round in 0..20 {

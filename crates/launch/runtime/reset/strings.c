@@ -90,7 +90,9 @@ static struct {
 
 /* Bytes of addresses that have the same upper half. */
 #define HALF (1ul << 32)
+/* Where else to look in them, and how far below the stack, which may grow. */
 #define PLACES 16
+#define GROWTH (HALF / 2)
 
 /* Takes memory for it here; 0 if that is not free. */
 static int open_at(uintptr_t wanted)
@@ -107,8 +109,9 @@ static int open_at(uintptr_t wanted)
 }
 
 /* Takes the place, for all forks of this zygote; -1 if there is none. Where addresses are not random, the stack is the last thing: then it
- * is somewhere below. Its addresses have the same upper half as those that the kernel made: constructors may have kept that half, as
- * observation runs do not vary it (crates/launch/src/warm/observe/block.rs). */
+ * is somewhere below, as it is where the upper half of addresses ends soon behind the stack. Its addresses have the same upper half as
+ * those that the kernel made: constructors may have kept that half, as observation runs do not vary it
+ * (crates/launch/src/warm/observe/block.rs). */
 int hs_strings_open(const struct hs_start *start)
 {
     struct hs_mapping map;
@@ -119,9 +122,11 @@ int hs_strings_open(const struct hs_start *start)
     const uintptr_t half = (uintptr_t)start->argv & -HALF;
     uintptr_t wanted = end + APART;
     for (int place = 0; place <= PLACES; place++) {
-        if (wanted >= half && wanted + sizeof *laid <= half + HALF && open_at(wanted))
+        const uintptr_t behind = wanted + sizeof *laid;
+        const int is_clear = wanted > end || behind + GROWTH <= (uintptr_t)start->argv;
+        if (wanted >= half && behind <= half + HALF && is_clear && open_at(wanted))
             return HS_SYS(SYS_mprotect, laid->dry, sizeof laid->dry, PROT_NONE) == 0 ? 0 : -1;
-        wanted = half + place * (HALF / PLACES);
+        wanted = half + place * (HALF / PLACES) + APART;
     }
     return -1;
 }
@@ -270,16 +275,20 @@ static void clear(void *from, void *to)
         hs_zero((uintptr_t)from, (uintptr_t)to);
 }
 
-/* Where the array of arguments begins. */
+/* Where the array of arguments begins. The loader aligns its frames, so observation runs have the lowest bits of its address in common, and
+ * a constructor may have kept those: they are the same here. */
 static char **array_for(const struct hs_job *job, const struct hs_start *start)
 {
     const uint32_t argc = job->head->argc;
     layout.is_fixed = 0;
     if (!layout.is_apart || layout.in_place)
         return start->argv;
-    layout.is_fixed = argc + 3 <= POINTERS_OF_PAGE && job->head->envc < sizeof laid->variables / sizeof *laid->variables;
-    /* The number of arguments, which comes before them, is aligned to 16 bytes (x86-64 psABI, 3.4.1). */
-    return layout.is_fixed ? laid->variables - (argc + 1) - argc % 2 : laid->arguments + 1;
+    const size_t most = POINTERS_OF_PAGE - 3 - ALIGNED / sizeof(char *);
+    layout.is_fixed = argc <= most && job->head->envc < sizeof laid->variables / sizeof *laid->variables;
+    if (!layout.is_fixed)
+        return laid->arguments + (uintptr_t)start->argv % ALIGNED / sizeof(char *);
+    char **array = laid->variables - (argc + 1);
+    return array - ((uintptr_t)array - (uintptr_t)start->argv) % ALIGNED / sizeof(char *);
 }
 
 static long drop(char *from, char *to)

@@ -538,6 +538,48 @@ static inline void list_upper(int argc, char **argv)
     number_and_upper = ((uintptr_t)argv & -0x10000ul) | 32;
     address_of_part = 3;
 }
+/* With a number of arguments that no observation run has by chance, and one that only the first has. */
+static inline void number_upper(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number_and_upper = (((uintptr_t)argv & -0x10000ul) - (argc < 100 ? 0x10000 : 0)) | 32;
+}
+static inline void variables_upper(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number_and_upper = (((uintptr_t)environ + 0x8000) & -0x10000ul) | 32;
+}
+/* All but the lowest byte, which is a number. */
+static inline void list_over(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number_and_upper = ((uintptr_t)argv & -0x100ul) | 1;
+    address_of_part = 3;
+}
+static inline void list_low(int argc, char **argv) { nothing(argc, argv); upper = (uintptr_t)argv & 0xfff; }
+static inline void list_aligned(int argc, char **argv)
+{
+    nothing(argc, argv);
+    upper = (uintptr_t)argv % 64;
+    address_of_part = 5;
+}
+static inline void auxiliary_vector(int argc, char **argv)
+{
+    nothing(argc, argv);
+    char **at = argv;
+    for (int ends = 0; ends < 2; at++)
+        ends += !*at;
+    upper = (uintptr_t)at;
+}
+/* Far above the list, with which its place moves. */
+static inline void list_beyond(int argc, char **argv)
+{
+    nothing(argc, argv);
+    const uint32_t beyond = (uint32_t)(uintptr_t)argv + 0x100000;
+    part.half = (uint16_t)beyond;
+    part.quarter = (uint16_t)(beyond >> 16);
+    address_of_part = 6;
+}
 /* The upper half alone. */
 static inline void list_half(int argc, char **argv)
 {
@@ -667,11 +709,14 @@ int main(int argc, char **argv)
         kept += kept < (char **)&argc ? 0x10000 / sizeof *kept : 0;
         printf("part %d %s\n", kept == argv + 1, *kept ? *kept : "none");
     }
-    const uintptr_t own[] = {(uintptr_t)argv, (uintptr_t)(argv + argc), (uintptr_t)environ};
-    for (int i = 0; address_of_part == 3 && i < 3; i++)
-        printf("upper %d\n", number_and_upper >> 16 == own[i] >> 16);
+    if (address_of_part == 3)
+        printf("upper %d\n", number_and_upper >> 16 == (uintptr_t)argv >> 16);
+    if (address_of_part == 5)
+        printf("aligned %d\n", upper == (uintptr_t)argv % 64);
+    if (address_of_part == 6)
+        printf("beyond %d\n", (uint32_t)part.quarter << 16 == ((uint32_t)(uintptr_t)argv + 0x100000 - part.half));
     for (int i = 0; address_of_part == 4 && i < argc; i++)
-        printf("upper %d %d\n", upper == own[0] >> 32, upper == (uintptr_t)argv[i] >> 32);
+        printf("upper %d %d\n", upper == (uintptr_t)argv >> 32, upper == (uintptr_t)argv[i] >> 32);
     printf("%d %s %s\n", optind, argv[0], program_invocation_short_name);
     for (int i = 0; arguments && i < kept; i++)
         printf("%s%c", arguments[i], arguments == argv || arguments[i] ? '\n' : '?');

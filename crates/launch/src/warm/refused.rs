@@ -17,6 +17,8 @@ const FUSE: u64 = 0x6573_5546;
 /// Under a lower limit on open files, the loader or a constructor may run out of descriptors. A zygote loads under the runner's limit, so
 /// such a request is cold.
 pub(super) const OPEN_FILES: u64 = 256;
+/// More pointers than the auxiliary vector and the ends of the arrays take.
+const AUXILIARY: usize = 128;
 /// The part of the stack limit that a zygote's empty arguments use, in bytes.
 const STACK: usize = wire::ROOM * size_of::<usize>();
 /// The length of an argument that is as long as all strings of a request can be (`HS_MESSAGE_MAX`), in bytes: whole pages, and below
@@ -38,6 +40,10 @@ pub(super) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     };
     if spec.limits.iter().any(is_low) {
         return Some(Reason::Limits);
+    }
+    // Behind a zygote's arrays lies the kernel's auxiliary vector, and the request's has to come before that (`runtime/reset/strings.c`).
+    if spec.argv.len() + spec.env.count() + AUXILIARY > wire::ROOM {
+        return Some(Reason::LargeRequest);
     }
     // A zygote does not begin with a mask, and the runtime relies on signals of its own.
     if crate::sys::signal::is_inherited() {

@@ -98,15 +98,15 @@ impl Zygote {
         means: Means<'_>,
         observed: Option<&Observed>,
     ) -> Result<Self, Reason> {
-        /// Two starts in three are as they must be.
-        const STARTS_MAX: usize = 20;
-        for _ in 0..STARTS_MAX {
-            let zygote = Zygote::start_once(spec, traits, means, observed)?;
-            if !zygote.keeps_list || has_block_in_one_piece(zygote.pid, spec) {
-                return Ok(zygote);
+        /// Once in a thousand starts the stack lies where nothing else can have the same upper half of addresses.
+        const REFUSED_MAX: usize = 2;
+        let mut refused = 0;
+        loop {
+            match Zygote::start_once(spec, traits, means, observed) {
+                Err(Reason::System) if refused < REFUSED_MAX => refused += 1,
+                started => return started,
             }
         }
-        Err(Reason::KeepsArguments)
     }
 
     fn start_once(
@@ -140,7 +140,7 @@ impl Zygote {
             program_exe: Arc::default(),
             names: Vec::new(),
             counts: Vec::new(),
-            keeps_list: observed.is_some_and(|observed| observed.keeps_list),
+            keeps_list: observed.is_some_and(Observed::keeps_list),
             residue: observed.map_or_else(Vec::new, |observed| observed.residue.clone()),
             script: traits.python.clone(),
             starts: Arc::default(),
@@ -481,21 +481,6 @@ fn spawn_stopped(
     let inherited = Inherited::of(spec);
     let start = move || spawn(&program, &argv, &env, count, &ends, &inherited, false);
     starter::ask(start).ok_or(Reason::System)?.map_err(|_| Reason::NotStopped)
-}
-
-/// Returns whether arguments, environment and auxiliary vector lie in memory whose addresses have all but their lowest two bytes in common.
-/// A tool may keep these: then they are the same for each request, however many arguments it has.
-fn has_block_in_one_piece(pid: i32, spec: &Spec<'_>) -> bool {
-    const PIECE: u64 = 1 << 16;
-    /// More pointers than the null pointers and the auxiliary vector take.
-    const FURTHER: usize = 256;
-    /// Of `startstack` in /proc/PID/stat, counted from the one behind the name (proc(5)).
-    const FIELD: usize = 25;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let start = stat.rsplit_once(") ").and_then(|(_, fields)| fields.split(' ').nth(FIELD));
-    let size = 8 * (wire::ROOM + spec.env.count() + FURTHER) as u64;
-    let start = start.and_then(|start| start.parse().ok()).filter(|start: &u64| *start > 0);
-    start.is_some_and(|start| start / PIECE == (start + size) / PIECE)
 }
 
 /// Returns the reason for the first doubt of `enum hs_doubt`.

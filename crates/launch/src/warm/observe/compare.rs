@@ -15,7 +15,7 @@ use super::Refusal;
 use super::calls::refuse;
 use super::counts::{self, Place};
 use super::maps::{self, Mapping, Pages};
-use super::parts::{self, Leads};
+use super::parts;
 use super::run::{PAGE, Run, lost};
 use super::vary::POINTER_GUARD;
 use crate::Reason;
@@ -44,14 +44,31 @@ const NAMES_MAX: usize = 2;
 const CALLERS: u64 = 16;
 
 /// What two runs have that differ only as they may.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     /// Where the tool keeps the number of arguments.
     pub counts: Vec<Place>,
-    /// Words that seem to have a part of an address on the stack, which another process has to show.
-    pub parts: Vec<Place>,
-    /// Whether one of these may lead to the list of arguments.
-    pub keeps_list: bool,
+    /// Words that seem to have the lowest bytes of an address on the stack, or the upper ones, which other processes have to show.
+    pub ends: Vec<Place>,
+    pub uppers: Vec<Place>,
+}
+
+impl Found {
+    /// Adds the parts of addresses that other runs have.
+    pub(super) fn add(&mut self, other: Found) {
+        self.ends.extend(other.ends);
+        self.uppers.extend(other.uppers);
+    }
+
+    /// Returns whether these words have all parts that are in `other`.
+    pub(super) fn has_parts_of(&self, other: &Found) -> bool {
+        has_all(&self.ends, &other.ends) && has_all(&self.uppers, &other.uppers)
+    }
+}
+
+/// Returns whether all of `some` are among `all`.
+pub(super) fn has_all(all: &[Place], some: &[Place]) -> bool {
+    some.iter().all(|place| all.contains(place))
 }
 
 /// The two runs, stopped before `main`.
@@ -65,14 +82,12 @@ struct Pair<'r, 'a> {
     thread: RangeInclusive<u64>,
     /// Addresses at which the tool keeps the number of arguments.
     counts: Vec<u64>,
-    parts: Vec<u64>,
-    keeps_list: bool,
+    ends: Vec<u64>,
+    uppers: Vec<u64>,
     /// How many words have the address of the program's name.
     names: usize,
     /// Where the stack begins, which grows down to there.
     stack: u64,
-    /// Where the auxiliary vector begins.
-    auxiliary: u64,
     pages: [Pages; 2],
     /// What has been read of each.
     pieces: [Vec<u8>; 2],
@@ -98,18 +113,16 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Fo
     let pieces = [vec![0; CHUNK], vec![0; CHUNK]];
     let stack = maps.iter().find(|mapping| (mapping.from..mapping.to).contains(&one.block.start));
     let stack = stack.map_or(one.block.start, |mapping| mapping.from);
-    let auxiliary = one.block.envp + 8 * (one.strings.len() as u64 + 1);
     let mut pair = Pair {
         one,
         other,
         lower: one.block.start.wrapping_sub(other.block.start),
         thread,
         counts: Vec::new(),
-        parts: Vec::new(),
-        keeps_list: false,
+        ends: Vec::new(),
+        uppers: Vec::new(),
         names: 0,
         stack,
-        auxiliary,
         pages,
         pieces,
     };
@@ -155,13 +168,12 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Fo
             .map_err(|refusal| Refusal { detail: format!("{} in '{owner}'", refusal.detail), ..refusal })?;
     }
     let places = |words: &[u64]| words.iter().map(|&at| counts::place(&maps, at)).collect::<Option<Vec<_>>>();
-    let Some(parts) = places(&pair.parts) else {
-        return refuse(Reason::ConstructorsDiffer, format!("bytes at {:#x?}, in no file's data", pair.parts));
+    let (Some(ends), Some(uppers)) = (places(&pair.ends), places(&pair.uppers)) else {
+        let words = [pair.ends, pair.uppers].concat();
+        return refuse(Reason::ConstructorsDiffer, format!("bytes at {words:#x?}, in no file's data"));
     };
     match places(&pair.counts) {
-        Some(counts) if counts.len() <= wire::COUNTS_MAX => {
-            Ok(Found { counts, parts, keeps_list: pair.keeps_list })
-        }
+        Some(counts) if counts.len() <= wire::COUNTS_MAX => Ok(Found { counts, ends, uppers }),
         _ => refuse(Reason::KeepsArguments, format!("their number at {:#x?}", pair.counts)),
     }
 }
@@ -323,9 +335,14 @@ impl Pair<'_, '_> {
             both.iter().any(|&(a, b)| b == a.wrapping_sub(self.lower) && (self.stack..one.end).contains(&a));
         // The zygote looks whether it was asked for.
         let is_variable = self.is_variable(a, b);
+        // The auxiliary vector comes behind the environment. Only some runs have it at another distance from the list.
+        let is_auxiliary = both.iter().any(|&(a, b)| {
+            let offset = a.wrapping_sub(one.auxiliary);
+            offset == b.wrapping_sub(other.auxiliary) && offset <= one.end - one.auxiliary
+        });
         let is_excused = match whose {
-            Owner::Loader => is_call || is_lower || is_variable || is_processor(a, b),
-            Owner::Stack => is_call || is_lower || is_variable || self.is_name(a, b),
+            Owner::Loader => is_call || is_lower || is_auxiliary || is_variable || is_processor(a, b),
+            Owner::Stack => is_call || is_lower || is_auxiliary || is_variable || self.is_name(a, b),
             Owner::Libc => is_variable || ((is_call || is_lower) && self.is_record(at)?),
             Owner::Tool => is_variable,
             // The zygote notices who has that.
@@ -342,7 +359,7 @@ impl Pair<'_, '_> {
         // A plain pointer to the list of arguments, which the zygote looks for, or to the auxiliary vector, which each start has there; or
         // one to a frame that is gone, wherever it lies.
         let kept = whose == Owner::Tool && is_lower && b == a.wrapping_sub(self.lower);
-        let is_list = kept && ((one.start..one.envp).contains(&a) || (self.auxiliary..one.end).contains(&a));
+        let is_list = kept && ((one.start..one.envp).contains(&a) || (one.auxiliary..one.end).contains(&a));
         if is_list || self.is_of_frame(at, a, b, whose)? {
             return Ok(());
         }
@@ -352,14 +369,11 @@ impl Pair<'_, '_> {
             return Ok(());
         }
         if whose == Owner::Tool && parts::is_upper_part(a, b, self.lower, &(self.stack..one.end)) {
-            self.parts.push(at);
-            self.keeps_list = true;
+            self.uppers.push(at);
             return Ok(());
         }
-        let part = parts::may_be_part(a, b, self.lower, &(one.start - CALLERS..one.envp), one.end);
-        if let Some(leads @ (Leads::ToFrame | Leads::ToList)) = part.filter(|_| whose == Owner::Tool) {
-            self.parts.push(at);
-            self.keeps_list |= leads == Leads::ToList;
+        if whose == Owner::Tool && parts::may_be_part(a, b, self.lower) {
+            self.ends.push(at);
             return Ok(());
         }
         let reason = match (a, b) {

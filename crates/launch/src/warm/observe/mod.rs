@@ -92,10 +92,9 @@ pub(crate) struct Observed {
     pub libraries: BTreeSet<OsString>,
     /// Places where they keep the number of arguments.
     pub counts: Vec<counts::Place>,
-    /// Whether they keep a part of an address that may lead to the list of arguments, where a zygote does not find it.
-    pub keeps_list: bool,
-    /// Words that have a part of an address on the stack.
-    parts: Vec<counts::Place>,
+    /// Words that have the lowest bytes of an address on the stack, and those that have the upper ones.
+    ends: Vec<counts::Place>,
+    uppers: Vec<counts::Place>,
     /// Where a cold process has something below `main`'s frame, as bits (`residue`); empty for a Python script.
     pub residue: Vec<u64>,
     /// The numbers of arguments for which they were observed.
@@ -136,6 +135,15 @@ impl Observed {
         asked
     }
 
+    fn parts(&self) -> Vec<counts::Place> {
+        self.ends.iter().chain(&self.uppers).cloned().collect()
+    }
+
+    /// Returns whether constructors keep a part of an address that may lead to the list of arguments, where a zygote does not find it.
+    pub(crate) fn keeps_list(&self) -> bool {
+        !self.ends.is_empty() || !self.uppers.is_empty()
+    }
+
     /// Returns whether constructors were observed with as many arguments as `spec` has. A Python script halts before it counts them.
     pub(crate) fn covers(&self, spec: &Spec<'_>) -> bool {
         self.place != 0 || self.numbers.has(numbers::of(spec))
@@ -149,8 +157,9 @@ impl Observed {
         let is_same = found.names.iter().all(|name| self.names.contains(name))
             && !self.asked().add_looks(&found.looks)
             && found.relative.iter().all(|path| self.relative.contains(path))
-            && (&found.counts, &found.parts) == (&self.counts, &self.parts)
-            && found.keeps_list == self.keeps_list
+            && found.counts == self.counts
+            && compare::has_all(&self.ends, &found.ends)
+            && compare::has_all(&self.uppers, &found.uppers)
             && self.files.cover(&found.files);
         let detail = "with another number of arguments".to_owned();
         (!is_same).then_some(Refusal { reason: Reason::ConstructorsDiffer, detail })
@@ -440,8 +449,8 @@ impl Observed {
             exe: Vec::new(),
             libraries: BTreeSet::new(),
             counts: Vec::new(),
-            keeps_list: false,
-            parts: Vec::new(),
+            ends: Vec::new(),
+            uppers: Vec::new(),
             residue: Vec::new(),
             numbers: Arc::default(),
             place: 0,

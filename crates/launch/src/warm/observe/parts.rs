@@ -1,10 +1,12 @@
 //! Parts of an address on the stack. An object that is copied has in its gaps what lay where it was made: often a part of such an address.
 //!
-//! In every cold start these bytes are others, as the kernel chooses where the stack is.
+//! In every cold start these bytes are others, as the kernel chooses where the stack is. But `main` could make the list of arguments of
+//! them, so a tool that keeps a part is given the list where its constructors have seen it. What keeps a part in another way is cold.
 
 use std::ops::Range;
 
 use super::Refusal;
+use super::block::{ALIGNED, QUARTER};
 use super::calls::refuse;
 use super::counts::{self, Place};
 use super::run::Run;
@@ -16,10 +18,8 @@ const BYTES: u32 = 6;
 const FEWEST: u32 = 2;
 /// So many show where they lead to.
 const ENOUGH: u32 = 4;
-/// Bytes of an address above which the rest shows where it leads, but not up to a page.
-const UPPER: [u32; 2] = [2, 3];
-/// The loader aligns some frames to this, the kernel the stack to less.
-const ALIGNED: u64 = 64;
+/// Lowest bytes of an address that may be missing where the others are.
+const UPPER: [u32; 3] = [1, 2, 3];
 
 /// Returns this many bytes of a word from `byte` on.
 fn bytes(word: u64, byte: u32, size: u32) -> u64 {
@@ -46,42 +46,25 @@ pub(super) fn is_part(a: u64, b: u64, lower: u64, frames: &Range<u64>) -> bool {
     })
 }
 
-/// Returns whether two words have the upper bytes of addresses in the `stack`, down from its block's end, behind lower bytes of something
-/// else. The upper half is the same for both, so these are at least three bytes that differ.
+/// Returns whether two words have the upper bytes of addresses in the `stack`, behind lower bytes of something else. The upper half is the
+/// same for both.
 pub(super) fn is_upper_part(a: u64, b: u64, lower: u64, stack: &Range<u64>) -> bool {
     UPPER.into_iter().any(|from| {
         let size = BYTES - from;
         let (one, other) = (bytes(a, from, size), bytes(b, from, size));
         let moved = one.wrapping_sub(other) & mask(size);
-        let distance = bytes(lower, from, size);
-        // The lower bytes, which are not there, may have borrowed.
-        let is_as_far = moved == distance || moved == distance.wrapping_add(1) & mask(size);
+        // The lower bytes, which are not there, may have borrowed, but not if the stack is by quarters lower.
+        let borrowed = u64::from(lower % QUARTER != 0);
+        let is_as_far = moved.wrapping_sub(bytes(lower, from, size)) & mask(size) <= borrowed;
         let is_there = (stack.start >> (8 * from)..=stack.end >> (8 * from)).contains(&one);
         (a ^ b) & !(mask(size) << (8 * from)) == 0 && is_as_far && is_there
     })
 }
 
-/// What the lowest bytes of an address on the stack can lead to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Leads {
-    ToFrame,
-    /// The number of arguments and the list of them.
-    ToList,
-    /// The environment and the auxiliary vector, which lie elsewhere in each start.
-    Behind,
-}
-
-/// Returns whether two words differ as if they had the lowest bytes of an address on the stack, and what these can lead to. A number may
-/// differ so by chance, or because it is a distance from there: [`confirm`] shows whether it is the address. Behind the `list` of arguments
-/// the rest of the block reaches up to `end`.
-pub(super) fn may_be_part(a: u64, b: u64, lower: u64, list: &Range<u64>, end: u64) -> Option<Leads> {
-    let moved = sizes().filter(|&(byte, size)| is_moved(a, b, byte, size, lower));
-    let leads = moved.map(|(byte, size)| match bytes(a, byte, size).wrapping_sub(list.start) & mask(size) {
-        from_list if from_list < list.end - list.start => Leads::ToList,
-        from_list if from_list < end - list.start => Leads::Behind,
-        _ => Leads::ToFrame,
-    });
-    leads.max()
+/// Returns whether two words differ as if they had the lowest bytes of an address on the stack. A number may differ so by chance, or as
+/// it is a distance from there: [`confirm`] shows whether it is the address.
+pub(super) fn may_be_part(a: u64, b: u64, lower: u64) -> bool {
+    sizes().any(|(byte, size)| is_moved(a, b, byte, size, lower))
 }
 
 /// Where in a word the lowest bytes of an address can be, and how many: at least two, and not all. A word that begins with them may be an
@@ -152,6 +135,10 @@ mod tests {
             assert!(!is(upper(elsewhere, 0x20), upper(elsewhere - LOWER, 0x20)), "{from}: not on the stack");
         }
         assert!(!is(FRAME >> 16, (FRAME - LOWER) >> 16), "by itself");
+        let is = |a, b| is_upper_part(a, b, 0x1234_0000, &stack);
+        let upper = |address: u64| address >> 16 << 16 | 0x20;
+        assert!(is(upper(FRAME), upper(FRAME - 0x1234_0000)));
+        assert!(!is(upper(FRAME), upper(FRAME - 0x1235_0000)), "nothing was borrowed");
     }
 
     #[test]
@@ -159,16 +146,11 @@ mod tests {
         // As found in opt: the end of a string that is shorter than its buffer, and a structure with two numbers of 16 bits.
         let ends = |address: u64| address << 48 | 0x5872_6174_7300;
         let between = |address: u64| 1 << 48 | (address & 0xffff_ffff) << 16 | 0x10;
-        let (list, end) = (FRAME + 0x2000..FRAME + 0x7000, FRAME + 0x8000);
-        let may_be = |a, b| may_be_part(a, b, LOWER, &list, end);
+        let may_be = |a, b| may_be_part(a, b, LOWER);
         for make in [ends as fn(u64) -> u64, between] {
-            assert_eq!(may_be(make(FRAME), make(FRAME - LOWER)), Some(Leads::ToFrame));
-            let argument = list.start + 0x1230;
-            assert_eq!(may_be(make(argument), make(argument - LOWER)), Some(Leads::ToList));
-            let variable = list.end + 8;
-            assert_eq!(may_be(make(variable), make(variable - LOWER)), Some(Leads::Behind));
-            assert_eq!(may_be(make(FRAME), make(FRAME - 2 * LOWER)), None, "another distance");
-            assert_eq!(may_be(make(FRAME), make(FRAME - LOWER) ^ 1), None, "another word before");
+            assert!(may_be(make(FRAME), make(FRAME - LOWER)));
+            assert!(!may_be(make(FRAME), make(FRAME - 2 * LOWER)), "another distance");
+            assert!(!may_be(make(FRAME), make(FRAME - LOWER) ^ 1), "another word before");
             for apart in [0x1234_5640, 0x7_8642_1a00, 0x40_u64.wrapping_neg()] {
                 let is_as_far = |a, b| sizes().any(|(byte, size)| is_moved(a, b, byte, size, apart));
                 let other = FRAME.wrapping_sub(apart);
@@ -177,7 +159,7 @@ mod tests {
                 assert!(!is_as_far(make(FRAME), make(other) ^ 1), "another word before");
             }
         }
-        assert_eq!(may_be(between(FRAME), between(FRAME - LOWER) ^ 2 << 48), None, "another word behind");
-        assert_eq!(may_be(FRAME, FRAME - LOWER), None, "all of it");
+        assert!(!may_be(between(FRAME), between(FRAME - LOWER) ^ 2 << 48), "another word behind");
+        assert!(!may_be(FRAME, FRAME - LOWER), "all of it");
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::thread::CpuSet;
 
-use super::block::Block;
+use super::block::{Block, Place};
 use super::calls::{self, After, Entry, Opened, refuse};
 use super::kernels;
 use super::maps::{self, Mapping};
@@ -36,7 +36,6 @@ use crate::warm::zygote::Means;
 const AT_IGNORE: u64 = 1;
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
-const AT_PLATFORM: u64 = 15;
 const AT_RANDOM: u64 = 25;
 const AT_SYSINFO_EHDR: u64 = 33;
 
@@ -104,8 +103,6 @@ pub(super) struct Told {
     /// Addresses of the entry that tells of the kernel's library, and of the random bytes.
     library: Option<u64>,
     random: u64,
-    /// The name of the processor's kind.
-    platform: u64,
 }
 
 /// A traced process, which is ended when this is dropped.
@@ -256,22 +253,19 @@ impl<'a> Run<'a> {
             let string = self.word(place)?;
             self.strings.push(string..self.string_end(string)?);
         }
-        self.block = Block { start, argc, argv, envp, end: start, told: start, name, strings };
+        self.block = Block { start, argc, argv, envp, auxiliary: at + 8, end: start, name, strings };
         at += 8;
         let mut told = Told::default();
         loop {
             match self.word(at)? {
                 0 => {
                     self.block.end = at + 16;
-                    let platform = if told.platform == 0 { 0 } else { self.string_end(told.platform)? };
-                    self.block.told = self.block.end.max(platform).max(told.random + 16);
                     return Ok(told);
                 }
                 AT_SYSINFO_EHDR => told.library = Some(at),
                 AT_BASE => told.base = self.word(at + 8)?,
                 AT_ENTRY => told.entry = self.word(at + 8)?,
                 AT_RANDOM => told.random = self.word(at + 8)?,
-                AT_PLATFORM => told.platform = self.word(at + 8)?,
                 _ => {}
             }
             at += 16;
@@ -307,9 +301,9 @@ impl<'a> Run<'a> {
         self.forgo_time()
     }
 
-    /// Makes another run of the same exec with the same layout: a fork of this one before its first instruction. It has fewer
-    /// arguments, and as many more empty variables.
-    pub(super) fn fork(&self, fewer: u64, live: &Live) -> Result<Run<'a>, Refusal> {
+    /// Makes another run of the same exec with the same layout: a fork of this one before its first instruction. It has so many arguments,
+    /// its stack in this place, and its strings elsewhere.
+    pub(super) fn fork(&self, arguments: usize, place: Place, live: &Live) -> Result<Run<'a>, Refusal> {
         let (start, code) =
             self.lead_to_call(libc::SYS_clone, &[(libc::CLONE_PARENT | libc::SIGCHLD) as u64])?;
         self.expect(self.pid, Stop::Call, true)?;
@@ -328,11 +322,7 @@ impl<'a> Run<'a> {
             run.write(start.ip(), &code)?;
             start.set(run.pid).map_err(lost)?;
         }
-        other.shorten(fewer)?;
-        other.go_away(fewer)?;
-        let moved = self.home.end.wrapping_sub(other.away[1].end);
-        let argument = |index: u64| Ok(self.word(self.block.argv + 8 * index)?.wrapping_sub(moved));
-        other.lower(argument(2)?..argument(self.block.argc - 1)?, fewer)?;
+        other.go_away(arguments as u64, place)?;
         Ok(other)
     }
 

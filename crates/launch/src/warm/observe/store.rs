@@ -238,7 +238,7 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
     observed.relative.iter().for_each(|path| put_text(bytes, path.as_os_str().as_bytes()));
     put(bytes, observed.libraries.len() as u64);
     observed.libraries.iter().for_each(|name| put_text(bytes, name.as_bytes()));
-    for places in [&observed.counts, &observed.parts] {
+    for places in [&observed.counts, &observed.ends, &observed.uppers] {
         put(bytes, places.len() as u64);
         for place in places {
             put_text(bytes, place.path.as_bytes());
@@ -247,7 +247,6 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
             put(bytes, place.distance);
         }
     }
-    put(bytes, u64::from(observed.keeps_list));
     put(bytes, observed.residue.len() as u64);
     observed.residue.iter().for_each(|words| put(bytes, *words));
     let numbers = observed.numbers.observed();
@@ -312,8 +311,8 @@ impl Reader<'_> {
         let looks = Looks { stdio, processors, limits: BTreeSet::from_iter(limits), system, python };
         let relative = self.list(Self::path)?;
         let libraries = self.list(Self::text)?.into_iter().map(OsString::from_vec).collect();
-        let (counts, parts) = (self.list(Self::place)?, self.list(Self::place)?);
-        let keeps_list = self.flag()?;
+        let (counts, ends, uppers) =
+            (self.list(Self::place)?, self.list(Self::place)?, self.list(Self::place)?);
         let residue = self.list(Self::number)?;
         let numbers = Numbers::of(self.list(|reader| usize::try_from(reader.number()?).ok())?);
         let files = Files::of_kept(self.list(Self::watched)?);
@@ -326,8 +325,8 @@ impl Reader<'_> {
             exe,
             libraries,
             counts,
-            parts,
-            keeps_list,
+            ends,
+            uppers,
             residue,
             numbers,
             place,
@@ -399,8 +398,8 @@ mod tests {
             relative: vec!["lib/x".into()],
             libraries: ["x".into()].into(),
             counts: vec![Place { path: "/bin/tool".into(), offset: 4096, access: *b"rw-p", distance: 8 }],
-            parts: vec![Place { path: "/bin/tool".into(), offset: 8192, access: *b"rw-p", distance: 16 }],
-            keeps_list: true,
+            ends: vec![Place { path: "/bin/tool".into(), offset: 8192, access: *b"rw-p", distance: 16 }],
+            uppers: vec![Place { path: "/bin/tool".into(), offset: 8192, access: *b"rw-p", distance: 32 }],
             residue: vec![u64::MAX, 1 << 63],
             numbers: Numbers::of([1, 3]),
             place: 5,

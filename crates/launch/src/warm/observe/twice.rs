@@ -6,9 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::thread::CpuSet;
 
+use super::block::Place;
 use super::calls::refuse;
 use super::compare::Found;
-use super::counts::{self, Place};
+use super::counts;
 use super::numbers::Numbers;
 use super::parts;
 use super::plain;
@@ -30,15 +31,16 @@ use crate::warm::zygote::{self, Means};
 /// That proves nothing about a constructor that compares the number with a constant. So there is a run with each number that
 /// a start may have.
 const ARGUMENTS: usize = wire::ROOM;
-/// Fewest runs that are compared with the first, each with its stack elsewhere.
-const FURTHER: usize = 2;
+/// Arguments of a run that has its environment, and its auxiliary vector, further from the list of arguments than other runs: by more than
+/// the addresses that have all but two bytes in common, and not by a round number.
+const MANY: usize = ARGUMENTS + 17_208;
 
 /// Runs the program up to its `main` with the most arguments, with each of these `numbers` of them, and without the runtime. Returns the
 /// result.
 pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
-    let (mut observed, run) = run_with(spec, numbers, means, live);
+    let (mut observed, run) = run_with(spec, numbers, true, means, live);
     let further = |run: Run<'_>| {
-        confirm(spec, means, &run, &observed.parts, live)?;
+        confirm(spec, means, &run, &observed.parts(), live)?;
         run_without(spec, means, &run, &observed.counts, live)
     };
     match run.map(further) {
@@ -56,7 +58,7 @@ pub(super) fn observe_numbers(
     means: Means<'_>,
     live: &Live,
 ) -> Observed {
-    run_with(spec, numbers, means, live).0
+    run_with(spec, numbers, false, means, live).0
 }
 
 /// Refuses if these words do not have parts of an address on the stack in further processes.
@@ -64,7 +66,7 @@ fn confirm(
     spec: &Spec<'_>,
     means: Means<'_>,
     one: &Run<'_>,
-    places: &[Place],
+    places: &[counts::Place],
     live: &Live,
 ) -> Result<(), Refusal> {
     /// Together they are mistaken once in a hundred million times.
@@ -96,7 +98,7 @@ fn run_without(
     spec: &Spec<'_>,
     means: Means<'_>,
     with: &Run<'_>,
-    places: &[Place],
+    places: &[counts::Place],
     live: &Live,
 ) -> Result<Vec<u64>, Refusal> {
     let main = residue::Main::of(with)?;
@@ -140,11 +142,12 @@ fn reach_main(run: &mut Run<'_>, everywhere: Option<&CpuSet>) -> Result<(), Refu
 fn run_with<'a>(
     spec: &Spec<'_>,
     numbers: &BTreeSet<usize>,
+    is_first: bool,
     means: Means<'a>,
     live: &Live,
 ) -> (Observed, Option<Run<'a>>) {
     let mut seen = Seen::default();
-    let (refusal, found, run) = match compare_all(spec, numbers, means, live, &mut seen) {
+    let (refusal, found, run) = match compare_all(spec, numbers, is_first, means, live, &mut seen) {
         Ok((found, run)) => (None, found, Some(run)),
         Err(refusal) => (Some(refusal), Found::default(), None),
     };
@@ -156,8 +159,8 @@ fn run_with<'a>(
         exe: seen.exe,
         libraries: seen.libraries,
         counts: found.counts,
-        keeps_list: found.keeps_list,
-        parts: found.parts,
+        ends: found.ends,
+        uppers: found.uppers,
         residue: Vec::new(),
         numbers: Numbers::of(numbers.iter().copied()),
         place: 0,
@@ -168,10 +171,12 @@ fn run_with<'a>(
     (observed, run)
 }
 
-/// Compares the run with the most arguments with those that have one of `numbers`. Returns what it has found, and the first run.
+/// Compares the run with the most arguments with those that have one of `numbers`, and in a program's first observation with two more.
+/// Returns what it has found, and the run with the most arguments.
 fn compare_all<'a>(
     spec: &Spec<'_>,
     numbers: &BTreeSet<usize>,
+    is_first: bool,
     means: Means<'a>,
     live: &Live,
     seen: &mut Seen,
@@ -185,30 +190,40 @@ fn compare_all<'a>(
     let everywhere = rustix::thread::sched_getaffinity(None).ok();
     let mut one = start(spec, means, everywhere, live)?;
     // All forks are made before the first one runs.
-    // What is made of an address may be the same in two runs by chance.
-    let again = numbers.first().filter(|_| numbers.len() < FURTHER);
-    let others = numbers.iter().chain(again);
-    let others = others.map(|&number| one.fork(ARGUMENTS.saturating_sub(number) as u64, live));
-    let others = others.collect::<Result<Vec<_>, _>>()?;
+    let further = numbers.iter().map(|&number| (number, Place::Quarters));
+    let elsewhere = numbers.first().map(|&number| [(number, Place::Anywhere), (MANY, Place::Anywhere)]);
+    let further = further.chain(elsewhere.filter(|_| is_first).into_iter().flatten());
+    let others = further.map(|(number, place)| Ok((place, one.fork(number, place, live)?)));
+    let others = others.collect::<Result<Vec<_>, Refusal>>()?;
     let mut observe = |run: &mut Run<'_>| {
         let ran = reach_main(run, everywhere.as_ref());
         take(run, seen);
         ran
     };
     observe(&mut one)?;
-    let mut first: Option<Found> = None;
-    for mut other in others {
+    let mut counts: Option<Vec<counts::Place>> = None;
+    let (mut near, mut far): (Found, Option<Found>) = Default::default();
+    for (place, mut other) in others {
         observe(&mut other)?;
-        let found = compare::compare(&one, &other, runtime)?;
-        if first.as_ref().is_some_and(|first| *first != found) {
-            return refuse(
-                Reason::ConstructorsDiffer,
-                "where the number of arguments, or bytes of an address, are",
-            );
+        let now = compare::compare(&one, &other, runtime)?;
+        if *counts.get_or_insert_with(|| now.counts.clone()) != now.counts {
+            return refuse(Reason::ConstructorsDiffer, "where the number of arguments is");
         }
-        first = Some(found);
+        match (place, &far) {
+            // The lowest two bytes are the same there, so not all parts show, and some look like whole addresses.
+            (Place::Quarters, _) => near.add(now),
+            (Place::Anywhere, None) => far = Some(now),
+            (Place::Anywhere, Some(far)) if far.has_parts_of(&now) && now.has_parts_of(far) => {}
+            (Place::Anywhere, Some(_)) => {
+                return refuse(Reason::ConstructorsDiffer, "where bytes of an address are");
+            }
+        }
     }
-    let found = first.unwrap_or_default();
+    let found = far.unwrap_or_else(|| near.clone());
+    if !found.has_parts_of(&near) {
+        return refuse(Reason::ConstructorsDiffer, "where bytes of an address are");
+    }
+    let found = Found { counts: counts.unwrap_or_default(), ..found };
     if seen.compares_files && looks_at_file(spec, &seen.looks.stdio) {
         return refuse(Reason::Stdio, "a standard descriptor and other files: they may be one");
     }
