@@ -25,7 +25,8 @@ const WORD: u64 = 8;
 const LINE: u64 = 16;
 /// The loader aligns some frames to this.
 pub(super) const ALIGNED: u64 = 64;
-/// The addresses that differ only in their lowest two bytes, and in their lower half.
+/// The addresses that differ only in their lowest byte, their lowest two bytes, and their lower half.
+const BYTE: u64 = 1 << 8;
 pub(super) const QUARTER: u64 = 1 << 16;
 const HALF: u64 = 1 << 32;
 /// Bytes below the block in another place for the stack. The kernel enlarges it from there.
@@ -98,8 +99,14 @@ impl Run<'_> {
         let strings = self.map_elsewhere(size, 0, |_| true)?;
         let to_string = |at: u64| at.wrapping_sub(home.end).wrapping_add(strings.end);
         self.write(to_string(block.start), &content)?;
-        let shift =
-            if place == Place::Quarters { 0 } else { ALIGNED * (1 + random() % (PAGE / ALIGNED - 1)) };
+        // Bytes by which the block is lower than whole pages: the lowest byte of addresses differs, or none of the lowest two.
+        let mut shifts = std::iter::repeat_with(|| ALIGNED * (random() % (PAGE / ALIGNED)));
+        let shift = match place {
+            Place::Quarters => 0,
+            Place::Anywhere => {
+                shifts.find(|shift| (shift + extra) % BYTE != 0).expect("there is no last one")
+            }
+        };
         // How much lower the block is than before, if the stack ends there.
         let distance = |end: u64| home.end.wrapping_sub(end - extra).wrapping_add(shift);
         let stack = self.map_elsewhere(size, libc::MAP_GROWSDOWN, |end| {
