@@ -124,6 +124,10 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("packed_argument", Reason::ConstructorsDiffer),
         ("tagged_argument", Reason::ConstructorsDiffer),
         ("relative_list", Reason::KeepsArguments),
+        #[cfg(target_arch = "x86_64")]
+        ("list_in_key", Reason::KeepsArguments),
+        ("list_and_number_at_exit", Reason::KeepsArguments),
+        ("robust_list", Reason::ConstructorCall),
         ("sealed_argument", Reason::KeepsArguments),
         ("list_at_exit", Reason::KeepsArguments),
         ("name_for_logs", Reason::KeepsArguments),

@@ -587,6 +587,26 @@ static inline void list_half(int argc, char **argv)
     upper = (uintptr_t)argv >> 32;
     address_of_part = 4;
 }
+/* In libc's record of the thread, and beside their number in its table of exit functions, as libc itself keeps them. */
+static inline void list_in_key(int argc, char **argv)
+{
+    pthread_key_t key;
+    nothing(argc, argv);
+    number = pthread_key_create(&key, NULL) == 0 && pthread_setspecific(key, argv) == 0;
+}
+static void ignore(void *unused) { (void)unused; }
+static inline void list_and_number_at_exit(int argc, char **argv)
+{
+    extern int __cxa_atexit(void (*)(void *), void *, void *);
+    nothing(argc, argv);
+    number = __cxa_atexit(ignore, argv, (void *)(long)argc);
+}
+/* The kernel keeps the address. */
+static inline void robust_list(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = syscall(SYS_set_robust_list, argv, 24);
+}
 static inline void sealed_argument(int argc, char **argv)
 {
     char **page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -52,10 +52,21 @@ fn in_line(near: u64, other: u64) -> u64 {
     (near & !(LINE - 1)) | (!other & (LINE - 1))
 }
 
-/// Returns a random address in a range of at least some hundred bytes, for what was at `at`.
-fn elsewhere(range: &Range<u64>, at: u64) -> u64 {
-    let room = range.end - range.start - 3 * LINE;
-    in_line(range.start + LINE + random() % room, at)
+impl Place {
+    /// Returns the address near `near` of what was at `at`. If the low bits of each of two strings are the complement, they are as far from
+    /// each other as before. So they are at random where all of the address is.
+    fn in_line(self, near: u64, at: u64) -> u64 {
+        match self {
+            Place::Quarters => in_line(near, at),
+            Place::Anywhere => in_line(near, random()),
+        }
+    }
+
+    /// Returns a random address in a range of at least some hundred bytes, for what was at `at`.
+    fn elsewhere(self, range: &Range<u64>, at: u64) -> u64 {
+        let room = range.end - range.start - 3 * LINE;
+        self.in_line(range.start + LINE + random() % room, at)
+    }
 }
 
 /// Returns where memory may end, a whole number of pages, at random, with the upper half of `end`.
@@ -115,10 +126,10 @@ impl Run<'_> {
         })?;
         let start = block.start.wrapping_sub(distance(stack.end));
 
-        let name = self.move_name(&to_string)?;
+        let name = self.move_name(&to_string, place)?;
         let empties = to_string(given[2])..to_string(given[given.len() - 1]);
-        let empty = |at: &u64| elsewhere(&empties, *at);
-        let variables = self.move_variables(&to_string)?;
+        let empty = |at: &u64| place.elsewhere(&empties, *at);
+        let variables = self.move_variables(&to_string, place)?;
         let own = given.len().min(arguments as usize);
         let further = given[2..].iter().cycle().take((extra / WORD) as usize);
         let list = std::iter::once(name).chain(given[1..own].iter().chain(further).map(empty));
@@ -167,7 +178,7 @@ impl Run<'_> {
     }
 
     /// Copies the program's name, nearly as far from the other strings as before. There is room by chance (arch_align_stack in the kernel).
-    fn move_name(&self, to: &impl Fn(u64) -> u64) -> Result<u64, Refusal> {
+    fn move_name(&self, to: &impl Fn(u64) -> u64, place: Place) -> Result<u64, Refusal> {
         let Block { name, strings, .. } = self.block;
         let mut text = vec![0; strings.saturating_sub(name) as usize];
         self.memory.read_exact_at(&mut text, name).map_err(lost)?;
@@ -175,25 +186,27 @@ impl Run<'_> {
         if size == 0 || size > PAGE - LINE {
             return refuse(Reason::NotObserved, "a long name");
         }
-        let copy = in_line(to(name) - (size + LINE) - LINE * (random() % (PAGE / LINE)), name);
+        let copy = place.in_line(to(name) - (size + LINE) - LINE * (random() % (PAGE / LINE)), name);
         self.write(copy, &text)?;
         Ok(copy)
     }
 
     /// Copies the strings of the variables over the end of the last argument. Returns where each is.
-    fn move_variables(&mut self, to: &impl Fn(u64) -> u64) -> Result<Vec<u64>, Refusal> {
-        let count = self.strings.len() as u64;
-        let lower = PAGE + LINE * (random() % (PAGE / LINE));
+    fn move_variables(&mut self, to: &impl Fn(u64) -> u64, place: Place) -> Result<Vec<u64>, Refusal> {
+        /// Most lines by which a variable is further from the next one.
+        const GAP: u64 = 4;
+        let mut lower = PAGE + LINE * (random() % (PAGE / LINE));
         let mut places = Vec::new();
-        for index in 0..self.strings.len() {
+        for index in (0..self.strings.len()).rev() {
             let Range { start, end } = self.strings[index].clone();
-            let other = in_line(to(start) - lower - (2 * (count - index as u64) + 1) * LINE, start);
+            lower += LINE * (2 + random() % GAP);
+            let other = place.in_line(to(start) - lower, start);
             let mut text = vec![0; (end - start) as usize];
             self.memory.read_exact_at(&mut text, start).map_err(lost)?;
             self.write(other - 1, &[0])?;
             self.write(other, &text)?;
             self.strings[index] = other..other + (end - start);
-            places.push(other);
+            places.insert(0, other);
         }
         Ok(places)
     }

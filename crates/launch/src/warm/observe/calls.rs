@@ -112,11 +112,12 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         }
         libc::SYS_rt_sigaction => note_signals(run, call, b, 4),
         libc::SYS_rt_sigprocmask => note_signals(run, call, b, 1),
-        libc::SYS_set_robust_list
-        | libc::SYS_getuid
-        | libc::SYS_geteuid
-        | libc::SYS_getgid
-        | libc::SYS_getegid => Ok(After::Nothing),
+        // The kernel keeps the address, and tells it again.
+        libc::SYS_set_robust_list if !run.has_robust_list && run.is_libcs(call.ip) => {
+            run.has_robust_list = true;
+            Ok(After::Nothing)
+        }
+        libc::SYS_getuid | libc::SYS_geteuid | libc::SYS_getgid | libc::SYS_getegid => Ok(After::Nothing),
         // A handler is told a state of its stack that depends on whether anything has ever disabled it.
         libc::SYS_sigaltstack if a == 0 || run.word(a + 8).is_ok_and(|flags| flags as u32 == 0) => {
             note_signals(run, call, a, 3)

@@ -40,6 +40,8 @@ enum Owner {
 /// How many words of libc's have the address of the program's name: program_invocation_name and program_invocation_short_name, which the
 /// loader may have placed in the tool's own data.
 const NAMES_MAX: usize = 2;
+/// At most so large is libc's record of a thread (`runtime/fork/snapshot.c`).
+const RECORD: u64 = 4096;
 /// Bytes below the block where no frame begins: the address to which the loader returns lies there.
 const CALLERS: u64 = 16;
 
@@ -84,6 +86,11 @@ struct Pair<'r, 'a> {
     counts: Vec<u64>,
     ends: Vec<u64>,
     uppers: Vec<u64>,
+    /// Where libc has its record of the thread, in which the zygote does not look for the list of arguments.
+    record: Range<u64>,
+    /// Where libc itself keeps the list of arguments, and the end of the stack in that record.
+    list: Option<u64>,
+    end_of_stack: Option<u64>,
     /// How many words have the address of the program's name.
     names: usize,
     /// Where the stack begins, which grows down to there.
@@ -113,6 +120,7 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Fo
     let pieces = [vec![0; CHUNK], vec![0; CHUNK]];
     let stack = maps.iter().find(|mapping| (mapping.from..mapping.to).contains(&one.block.start));
     let stack = stack.map_or(one.block.start, |mapping| mapping.from);
+    let record = registers::thread_pointer(one.pid).map_err(lost)?;
     let mut pair = Pair {
         one,
         other,
@@ -121,6 +129,9 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Fo
         counts: Vec::new(),
         ends: Vec::new(),
         uppers: Vec::new(),
+        record: record.map_or(0..0, |from| from..from + RECORD),
+        list: None,
+        end_of_stack: None,
         names: 0,
         stack,
         pages,
@@ -359,6 +370,16 @@ impl Pair<'_, '_> {
         // A plain pointer to the list of arguments, which the zygote looks for, or to the auxiliary vector, which each start has there; or
         // one to a frame that is gone, wherever it lies.
         let kept = whose == Owner::Tool && is_lower && b == a.wrapping_sub(self.lower);
+        if kept && self.record.contains(&at) && (one.start..one.envp).contains(&a) {
+            // One word there is libc's: the end of the stack.
+            if a == one.start && *self.end_of_stack.get_or_insert(at) == at {
+                return Ok(());
+            }
+            return refuse(
+                Reason::KeepsArguments,
+                format!("{a:#x} at {at:#x}, in libc's record of the thread"),
+            );
+        }
         let is_list = kept && ((one.start..one.envp).contains(&a) || (one.auxiliary..one.end).contains(&a));
         if is_list || self.is_of_frame(at, a, b, whose)? {
             return Ok(());
@@ -389,13 +410,18 @@ impl Pair<'_, '_> {
 
 impl Pair<'_, '_> {
     /// Whether this is libc's own record of the list of arguments, of their number, which follows (`runtime/fork/loader.c`), or of the
-    /// environment. Other words of libc's may hold what a constructor has given it (`optind`, `on_exit`).
-    fn is_record(&self, at: u64) -> Result<bool, Refusal> {
+    /// environment. There is one. Other words of libc's may hold what a constructor has given it (`optind`, `on_exit`).
+    fn is_record(&mut self, at: u64) -> Result<bool, Refusal> {
         let is_list = |run: &Run<'_>, at: u64| {
             Ok(run.word(at)? == run.block.argv && u64::from(run.word(at + 8)? as u32) == run.block.argc)
         };
         let are_lists = |at: u64| Ok(is_list(self.one, at)? && is_list(self.other, at)?);
-        Ok(at == self.one.seen.environ || are_lists(at)? || are_lists(at - 8)?)
+        for list in [at, at - 8] {
+            if are_lists(list)? {
+                return Ok(*self.list.get_or_insert(list) == list);
+            }
+        }
+        Ok(at == self.one.seen.environ)
     }
 
     /// Whether these are addresses of the same place in a variable's string.

@@ -144,6 +144,8 @@ pub(super) struct Run<'a> {
     pub stack: u64,
     pub frame: u64,
     has_ended: bool,
+    /// Whether libc has registered the list of locks that the thread holds.
+    pub has_robust_list: bool,
 }
 
 pub(super) fn lost(error: std::io::Error) -> Refusal {
@@ -234,6 +236,7 @@ impl<'a> Run<'a> {
             stack: 0,
             frame: 0,
             has_ended: false,
+            has_robust_list: false,
         })
     }
 
