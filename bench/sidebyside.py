@@ -3,7 +3,7 @@
 Shared by bench/llvm-suite, bench/runner-cost and demo/run, so that all of them mean the same by a figure:
 
 * wall: from start to exit of the runner, by the monotonic clock.
-* user, system: wait4's usage of the runner, which includes all descendants that were waited for.
+* user, system: usage of every process of the run. This process is a subreaper, as a runner need not wait for all.
 * peak: VmHWM of the runner's own main process, read from /proc every 20 ms until it ends; its workers and
   the tools are not in it (wait4's ru_maxrss is of no use here: it is the largest of all descendants).
 
@@ -11,9 +11,11 @@ Knows nothing of suites: what to run and where is the caller's business.
 """
 
 import collections
+import ctypes
 import dataclasses
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -25,6 +27,9 @@ LABELS = {
     "UNRESOLVED": "Unresolved", "TIMEOUT": "Timed Out", "FAIL": "Failed", "XPASS": "Unexpectedly Passed",
 }  # fmt: skip
 FAILING = {"UNRESOLVED", "TIMEOUT", "FAIL", "XPASS"}
+
+
+PR_SET_CHILD_SUBREAPER = 36
 
 
 class SetupError(Exception):
@@ -110,12 +115,28 @@ def compare(runners, rounds, arguments, directory):
     return comparison
 
 
+def usage_of_children():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime, usage.ru_stime
+
+
+def wait_for_all():
+    """Waits for every process that a run has left."""
+    while True:
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
 def run_once(runner, arguments, directory, label):
     """Runs `runner` with `arguments`, keeping LABEL.json and LABEL.log in `directory`."""
     report = os.path.join(directory, label + ".json")
     log = os.path.join(directory, label + ".log")
     if os.path.exists(report):
         os.remove(report)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    before = usage_of_children()
     with open(log, "wb") as output:
         start = time.monotonic()
         process = subprocess.Popen(
@@ -124,17 +145,19 @@ def run_once(runner, arguments, directory, label):
         )  # fmt: skip
         sampler = PeakSampler(process.pid)
         sampler.start()
-        _, wait_status, usage = os.wait4(process.pid, 0)
+        _, wait_status = os.waitpid(process.pid, 0)
         wall = time.monotonic() - start
         sampler.ended.set()
         sampler.join()
+    wait_for_all()
+    user, system = (after - before for after, before in zip(usage_of_children(), before))
     process.returncode = status = os.waitstatus_to_exitcode(wait_status)
     if status not in (0, 1) or not os.path.exists(report):
         with open(log, errors="replace") as text:
             tail = "".join(text.readlines()[-20:])
         raise SetupError(f"{runner.name} ended with status {status}; the end of {log}:\n{tail}")
     return Run(
-        runner.name, status, wall, usage.ru_utime, usage.ru_stime, sampler.kib, read_verdicts(report)
+        runner.name, status, wall, user, system, sampler.kib, read_verdicts(report)
     )  # fmt: skip
 
 
