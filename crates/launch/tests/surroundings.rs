@@ -136,10 +136,10 @@ fn with_much_of_everything() {
         (Case { env: big(117 << 10), ..count.clone() }, None),
         (Case { env: big(121 << 10), ..count.clone() }, Some(Reason::LargeRequest)),
         (Case { env: variables(1000, 50_000), ..count.clone() }, None),
-        (Case { env: variables(5000, 50_000), ..count.clone() }, Some(Reason::Refused)),
+        (Case { env: variables(5000, 50_000), ..count.clone() }, Some(Reason::LargeRequest)),
         (Case { env: variables(5000, 1 << 20), ..count.clone() }, Some(Reason::LargeRequest)),
         (Case { argv: arguments(1400), env: big(1), ..count.clone() }, None),
-        (Case { argv: arguments(5000), env: big(1), ..count.clone() }, Some(Reason::Refused)),
+        (Case { argv: arguments(5000), env: big(1), ..count.clone() }, Some(Reason::LargeRequest)),
         (Case { argv: arguments(90_000), env: big(1), ..count }, Some(Reason::LargeRequest)),
     ] {
         let (expected, _) = start(&Launcher::new(), &victim, &case);
