@@ -538,7 +538,7 @@ static inline void list_upper(int argc, char **argv)
     number_and_upper = ((uintptr_t)argv & -0x10000ul) | 32;
     address_of_part = 3;
 }
-/* With a number of arguments that no observation run has by chance, and one that only the first has. */
+/* Depends on the number of arguments as well: only the first observation run has a hundred or more, and one of the others. */
 static inline void number_upper(int argc, char **argv)
 {
     nothing(argc, argv);
