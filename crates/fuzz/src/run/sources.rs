@@ -38,8 +38,8 @@ pub const ACTS: [(&str, &str); 22] = acts![
 ];
 
 /// The acts before `main`, each in its own `#ifdef`.
-pub const BEFORE: [(&str, &str); 4] =
-    acts!["before_identity.c", "before_files.c", "before_request.c", "before_state.c"];
+pub const BEFORE: [(&str, &str); 5] =
+    acts!["before_identity.c", "before_files.c", "before_request.c", "before_state.c", "before_parts.c"];
 
 /// The beginning of such a piece.
 const PIECE: &str = "#ifdef WITH_";
