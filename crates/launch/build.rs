@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 55] = [
+const SOURCES: [&str; 56] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -48,6 +48,7 @@ const SOURCES: [&str; 55] = [
     "reset/state.c",
     "deferred/point.c",
     "deferred/delta.c",
+    "deferred/pays.c",
     "deferred/flags.c",
     "deferred/pointers.c",
     "reset/strings.c",

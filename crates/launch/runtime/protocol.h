@@ -122,6 +122,8 @@ struct hs_request {
 /* To a zygote: the tool keeps a part of an address that may lead to the list of arguments. The observer has found it, as the zygote looks
  * for whole addresses only. */
 #define HS_REQUEST_KEEPS_LIST 256u
+/* To a worker: each number of arguments is learned from its first run on, though that may not pay (deferred/pays.c). */
+#define HS_REQUEST_LEARN 512u
 
 enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE,
                 HS_STAGE_RESET };

@@ -232,7 +232,8 @@ HS_HIDDEN int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start
 HS_HIDDEN void hs_strings_end_dry(void);
 HS_HIDDEN HS_GENERAL int hs_strings_is_hidden(const void *address);
 HS_HIDDEN HS_GENERAL const char *hs_strings_hidden(void);
-HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_start *start, const struct hs_call *call);
+HS_HIDDEN int hs_strings_are_laid_at(const void *place);
+HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call);
 HS_HIDDEN size_t hs_strings_size_behind(void);
 /* The words for which hs_strings_name_of does not return 0, and few others: `word - from < size`, or the uppermost bits are a name's. */
 struct hs_sought {
@@ -529,7 +530,13 @@ HS_HIDDEN void hs_state_name(void);
 HS_HIDDEN uint32_t hs_state_differs(void);
 
 /* point.c */
-HS_HIDDEN void hs_point_open(const struct hs_start *start);
+HS_HIDDEN void hs_pays_begin(void);
+HS_HIDDEN void hs_pays_arrived(void);
+HS_HIDDEN void hs_pays_end(void);
+HS_HIDDEN unsigned hs_pays_after(void);
+HS_HIDDEN void hs_pays_note_request(int is_served);
+HS_HIDDEN int hs_pays_to_wait_there(void);
+HS_HIDDEN void hs_point_open(void);
 HS_HIDDEN int hs_point_is_ready(void);
 HS_HIDDEN uint64_t hs_point_learned(void);
 HS_HIDDEN uint64_t hs_point_clone_end(void);
@@ -552,8 +559,8 @@ struct hs_delta {
     uint32_t first, count;
 };
 HS_HIDDEN void hs_delta_forget(void);
-HS_HIDDEN int hs_delta_take(struct hs_delta *delta, const struct hs_start *start);
-HS_HIDDEN int hs_delta_matches(struct hs_delta *delta, const struct hs_start *start);
+HS_HIDDEN int hs_delta_take(struct hs_delta *delta);
+HS_HIDDEN int hs_delta_matches(struct hs_delta *delta);
 HS_HIDDEN void hs_delta_apply(const struct hs_delta *delta);
 
 /* pointers.c */

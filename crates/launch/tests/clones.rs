@@ -15,7 +15,14 @@ const RUNS: u64 = 24;
 /// Returns a launcher in which `name` has a persistent process from its second start on.
 fn launcher(name: &str, clones: Clones, audit_one_in: u64) -> Launcher {
     let choice = Choice::Only(vec![name.to_owned()]);
-    let policy = Policy { choice, clones, audit_one_in, on_doubt: OnDoubt::Bear, ..Policy::default() };
+    let policy = Policy {
+        choice,
+        clones,
+        audit_one_in,
+        learn_at_once: true,
+        on_doubt: OnDoubt::Bear,
+        ..Policy::default()
+    };
     Launcher::new().with_policy(policy)
 }
 

@@ -89,6 +89,7 @@ fn unaudited() -> Launcher {
     Launcher::new().with_policy(Policy {
         choice,
         audit_one_in: 0,
+        learn_at_once: true,
         on_doubt: OnDoubt::Bear,
         ..Policy::default()
     })
@@ -227,23 +228,50 @@ fn an_environment_is_that_of_the_request() {
     }
 }
 
-/// Such a tool is given the kernel's arrays, and no dry run notices what it changes behind them.
+/// Such a tool is given the kernel's arrays, in which its main may not have changed anything by then.
 #[test]
-fn a_tool_that_keeps_the_list_of_arguments_begins_at_main() {
-    for what in [
-        "ARRAY",
-        "LIST",
-        "LIST_COPIES",
-        "LIST_NUMBER",
-        "LIST_WRITES",
-        "LIST_SWAPS",
-        "LIST_GROWS",
-        "LIST_BEHIND",
-        "LIST_LATER",
-    ] {
+fn a_tool_that_keeps_the_list_of_arguments_is_entered_late_if_it_has_not_written_there() {
+    for what in ["LIST", "LIST_COPIES", "LIST_NUMBER", "LIST_LATER"] {
+        assert_entered_late(&early(what), same_environment, what);
+    }
+    for what in ["LIST_GROWS", "LIST_BEHIND", "END_BEHIND"] {
         assert_entered_at_main(&early(what), same_environment, what);
     }
-    run(&early("LIST_COPIES"), &unaudited(), request);
+    // Without arguments, or with one, these write nothing.
+    for what in ["LIST_WRITES", "LIST_SWAPS", "END_WRITES"] {
+        for launcher in [unaudited(), audited()] {
+            assert!(run(&early(what), &launcher, same_environment) < ROUNDS as u64 / 3, "{what}");
+        }
+    }
+    for launcher in [unaudited(), audited()] {
+        run(&early("ARRAY"), &launcher, same_environment);
+        run(&early("LIST_COPIES"), &launcher, request);
+    }
+}
+
+/// The same looks by tools with the kernel's arrays.
+#[test]
+fn a_tool_that_keeps_the_list_or_a_part_of_its_address_is_as_others() {
+    for keeps in ["WHOLE_LIST", "PARTS_OF_LIST"] {
+        let keeping = |what: &str| program(&[&format!("-DEARLY={what}"), &format!("-DKEEPS={keeps}")]);
+        for what in ["NOTHING", "ARGUMENT", "CLOCK", "OTHERS", "DERIVED", "VALUES", "WALKS"] {
+            let at_point = run(&keeping(what), &unaudited(), same_environment);
+            assert!(at_point >= MOST, "{keeps} {what}: {at_point}");
+        }
+        for what in ["VALUES", "UNSET", "WALKS", "ARRAY", "LAST", "BEHIND"] {
+            run(&keeping(what), &unaudited(), request);
+        }
+        for what in [
+            "BETWEEN", "LENGTHS", "HASHED", "PACKED", "PLACE", "PAGES", "CHUNKS", "RANDOM", "LEAVES",
+            "EXECUTES",
+        ] {
+            compare(&keeping(what), &unaudited(), same_environment);
+        }
+        for what in ["OWN_LINE", "WRITES_POINTER", "OVERWRITES", "WRITES_AROUND", "END_WRITES", "END_BEHIND"]
+        {
+            compare(&keeping(what), &unaudited(), same_environment);
+        }
+    }
 }
 
 /// The first number of arguments is learned with the variable, the second one without it.

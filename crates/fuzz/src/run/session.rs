@@ -67,6 +67,7 @@ impl Mode {
                 resets,
                 clones,
                 audit_one_in,
+                learn_at_once: true,
                 on_doubt: OnDoubt::Bear,
                 ..Policy::default()
             })

@@ -19,7 +19,6 @@ static struct {
     uint32_t used;
     /* The comparison that is under way. */
     struct {
-        const struct hs_start *start;
         struct hs_delta *delta;
         uint32_t next;
     } now;
@@ -30,12 +29,10 @@ void hs_delta_forget(void)
     deltas.used = 0;
 }
 
-/* The array of pointers that the kernel made, and its random bytes, which each request writes anew. */
+/* What each request writes anew, where the kernel has laid its own. */
 static int is_of_request(const void *place)
 {
-    const struct hs_start *start = deltas.now.start;
-    return (place >= (const void *)start->argv && place < (const void *)(start->argv + start->argc + 2)) ||
-           hs_strings_are_random(place, sizeof(uint32_t));
+    return hs_strings_are_laid_at(place) || hs_strings_are_random(place, sizeof(uint32_t));
 }
 
 static int collect(uint32_t *place, uint32_t saved)
@@ -62,18 +59,17 @@ static int check(uint32_t *place, uint32_t saved)
     return deltas.words[at].place != place || deltas.words[at].value != *place;
 }
 
-static void begin(struct hs_delta *delta, const struct hs_start *start)
+static void begin(struct hs_delta *delta)
 {
-    deltas.now.start = start;
     deltas.now.delta = delta;
     deltas.now.next = 0;
 }
 
 /* Collects what memory has that the saved snapshot has not; -1 if there is too much of it. */
-int hs_delta_take(struct hs_delta *delta, const struct hs_start *start)
+int hs_delta_take(struct hs_delta *delta)
 {
     *delta = (struct hs_delta){deltas.used, 0};
-    begin(delta, start);
+    begin(delta);
     if (hs_memory_compare_point(collect))
         return 0;
     deltas.used = delta->first;
@@ -81,9 +77,9 @@ int hs_delta_take(struct hs_delta *delta, const struct hs_start *start)
 }
 
 /* Whether memory is as the saved snapshot, but for just these words. */
-int hs_delta_matches(struct hs_delta *delta, const struct hs_start *start)
+int hs_delta_matches(struct hs_delta *delta)
 {
-    begin(delta, start);
+    begin(delta);
     return hs_memory_compare_point(check) && deltas.now.next == delta->count;
 }
 

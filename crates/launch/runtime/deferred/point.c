@@ -31,8 +31,6 @@
 #define ALL_PLACES ((1u << HS_DRY_PLACES) - 1)
 /* Dry runs that may disagree: what ld.so binds in the first ones leaves its traces on the stack. */
 #define DISAGREEING_MAX 4
-/* Runs with one number of arguments before it is learned: most numbers come often or once. */
-#define PAYS_AT 1
 #define ARGUMENTS_MAX 256
 #define VARIANTS_MAX 64
 #define NAME_BYTES 4096
@@ -60,7 +58,6 @@ static struct {
     struct variant variants[VARIANTS_MAX], *whole;
     unsigned count;
     unsigned char number_of[ARGUMENTS_MAX]; /* which variant a number of arguments has, counted from 1; 0: none */
-    const struct hs_start *start;
     int is_open, is_ready, have_saved;
     int is_clone;
     uint64_t clone_end; /* enum hs_clone_end */
@@ -103,9 +100,8 @@ struct hs_arrival *hs_point_arrival(void)
 }
 
 /* Prepares for learning, in a new worker, before its mappings are recorded. */
-void hs_point_open(const struct hs_start *from)
+void hs_point_open(void)
 {
-    point.start = from;
     point.is_open = hs_memory_open_point() == 0;
 }
 
@@ -263,7 +259,8 @@ int hs_point_learns_from(const struct hs_job *request)
         return 0;
     }
     point.others = 0;
-    return ++variant->runs >= (point.have_saved ? PAYS_AT : 1) && variant->stage < AGREED;
+    const int is_asked = (request->head->flags & HS_REQUEST_LEARN) != 0;
+    return (++variant->runs >= hs_pays_after() || is_asked) && variant->stage < AGREED;
 }
 
 static void end_dry(int number) __attribute__((noreturn));
@@ -324,6 +321,7 @@ void hs_point_begin_dry(const struct hs_job *request, const struct hs_call *with
     point.call = with;
     hs_zero((uintptr_t)&arrival, (uintptr_t)(&arrival + 1));
     hs_asked_resume();
+    hs_pays_begin();
     hs_watch_begin(refuse);
 }
 
@@ -344,7 +342,7 @@ static enum hs_agreement compare(struct variant *saved, uintptr_t given, int num
         *differs |= HS_DIFFERS_POINT_KERNEL;
     else if (!hs_memory_stack_is_at_point())
         *differs |= HS_DIFFERS_POINT_STACK;
-    else if (!hs_delta_matches(&saved->delta, point.start))
+    else if (!hs_delta_matches(&saved->delta))
         *differs |= HS_DIFFERS_POINT_MEMORY;
     else {
         *differs |= HS_DIFFERS_POINT_REGISTERS;
@@ -360,7 +358,7 @@ static int is_plain(uintptr_t *given)
     for (uint32_t i = 0; i < point.job->head->fd_count; i++)
         wanted += (unsigned long)point.job->targets[i];
     return !hs_mappings_touched(given) && !hs_child_holds_mutexes() &&
-           hs_strings_are_untouched(point.job, point.start, point.call) && arrival.general[HS_RSP] - RED_ZONE >= hs_memory_stack_low() &&
+           hs_strings_are_untouched(point.job, point.call) && arrival.general[HS_RSP] - RED_ZONE >= hs_memory_stack_low() &&
            hs_state_blocks_nothing() && hs_worker_has_segments() && hs_count_entries("/proc/self/fd", &total) >= 0 && total == wanted;
 }
 
@@ -414,7 +412,7 @@ static void save(uintptr_t given, int number, const struct hs_pointers *pointers
     if (point.watched == point.whole && !whole_is_relied_on())
         forget_whole();
     if (save_whole(given) != 0 || given != point.saved_given || !hs_state_is_at_point() ||
-        hs_delta_take(&point.watched->delta, point.start) != 0) {
+        hs_delta_take(&point.watched->delta) != 0) {
         point.watched->stage = REFUSED;
         return;
     }
@@ -486,6 +484,7 @@ static void arrived(void)
     struct hs_pointers pointers;
     uintptr_t given;
     const int number = errno;
+    hs_pays_arrived();
     if (!is_plain(&given))
         judge_unnamed(HS_DIFFERS_POINT_STATE);
     else if (hs_pointers_rename(&pointers, &arrival, given) != 0)

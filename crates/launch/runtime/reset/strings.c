@@ -71,11 +71,15 @@ _Static_assert(HS_MESSAGE_MAX <= sizeof laid->dry->arguments, "also with their o
 _Static_assert(sizeof(union area) == sizeof laid->dry->all, "an area is large enough");
 /* From the end of the last mapping below, and to its own end. */
 #define APART (16 * PAGE)
+#define ARRAYS_SIZE (sizeof laid->arguments + sizeof laid->variables)
 
 static struct {
     int is_apart; /* main's arrays are not the kernel's */
     int in_place; /* or are they, since the tool keeps a pointer to them? */
     int is_fixed; /* the arrays are where they are in every request with as many arguments */
+    /* What this request has where the kernel laid its own. */
+    char **laid_from;
+    size_t laid_words;
     char **argv;
     char *begin, *environment, *end; /* of the strings */
     /* Where the tool keeps the number of arguments. */
@@ -183,8 +187,8 @@ int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *sta
 }
 
 /* The tool keeps a pointer to the arrays that the kernel made, or a part of one. Main must then be given these arrays, as it may change
- * them. So there are no deferred snapshots. A pointer by chance is enough: clang's constructors copy one from the stack, where they have
- * not written; those of a static opt two bytes of one. */
+ * them. A pointer by chance is enough: clang's constructors copy one from the stack, where they have not written; those of a static opt
+ * two bytes of one. */
 void hs_strings_keep_list(void)
 {
     layout.in_place = 1;
@@ -264,6 +268,12 @@ static void lay_auxiliary(char **to, const void *end)
         memcpy(to, layout.auxiliary, size);
 }
 
+/* The number of words that a request lays where the kernel has laid its own: the number of arguments, the arrays, the auxiliary vector. */
+static size_t laid_words(const struct hs_job *job)
+{
+    return job->head->argc + job->head->envc + 3 + layout.auxiliary_words;
+}
+
 static char *page_of(const char *at)
 {
     return (char *)((uintptr_t)at & -(uintptr_t)PAGE);
@@ -280,11 +290,14 @@ static void clear(void *from, void *to)
 static char **array_for(const struct hs_job *job, const struct hs_start *start)
 {
     const uint32_t argc = job->head->argc;
-    layout.is_fixed = 0;
+    const size_t most = POINTERS_OF_PAGE - 3 - ALIGNED / sizeof(char *), words = laid_words(job);
+    const int has_room = start->argv - 1 + words <= (char **)layout.auxiliary && words <= ARRAYS_SIZE / sizeof(char *);
+    const size_t behind = job->head->envc + 1 + layout.auxiliary_words;
+    layout.is_fixed = layout.is_apart && has_room && argc <= most && behind <= sizeof laid->variables / sizeof *laid->variables;
+    layout.laid_from = start->argv - 1;
+    layout.laid_words = has_room ? words : argc + job->head->envc + 3;
     if (!layout.is_apart || layout.in_place)
         return start->argv;
-    const size_t most = POINTERS_OF_PAGE - 3 - ALIGNED / sizeof(char *);
-    layout.is_fixed = argc <= most && job->head->envc < sizeof laid->variables / sizeof *laid->variables;
     if (!layout.is_fixed)
         return laid->arguments + (uintptr_t)start->argv % ALIGNED / sizeof(char *);
     char **array = laid->variables - (argc + 1);
@@ -339,7 +352,7 @@ static void tell(const struct hs_job *job, const struct hs_start *start, struct 
 #if HS_RESETS
 /* A copy of the number and the arrays that the kernel has laid, as this run is given them. */
 static struct {
-    long words[sizeof laid->arguments / sizeof(long) + sizeof laid->variables / sizeof(long)];
+    long words[ARRAYS_SIZE / sizeof(long)];
     size_t size;
 } told;
 
@@ -568,17 +581,18 @@ static char *lay_environment(const struct hs_job *job, enum place place)
 
 /* A copy of all that is laid for a dry run and that it may write to. */
 static struct {
-    char arrays[sizeof laid->arguments + sizeof laid->variables];
+    char arrays[ARRAYS_SIZE], kernels[ARRAYS_SIZE];
     char strings[sizeof laid->dry->names + sizeof laid->dry->environment + PAGE];
     unsigned char random[HS_RANDOM_BYTES];
 } noted;
 _Static_assert(sizeof noted.arrays == offsetof(struct laid, dry), "the copy has all arrays");
 
-/* Calls `visit` with each part that a dry run may write to, and its copy; whether all calls returned 0. The arrays that the kernel has laid
- * are not among these: they are as main's. */
+/* Calls `visit` with each part that a dry run may write to, and its copy; whether all calls returned 0. */
 static int each_noted(int (*visit)(void *part, void *copy, size_t size))
 {
     int found = visit(laid, noted.arrays, sizeof noted.arrays);
+    if (layout.is_fixed)
+        found |= visit(layout.laid_from, noted.kernels, layout.laid_words * sizeof *layout.laid_from);
     char *copy = noted.strings;
     for (uint32_t i = 0; i < dry.readable_count; i++) {
         const size_t size = (size_t)(dry.readable[i].to - dry.readable[i].from);
@@ -667,8 +681,14 @@ const char *hs_strings_hidden(void)
     return laid->dry->before;
 }
 
+/* Whether this place has a word that each request lays anew, where the kernel has laid its own. */
+int hs_strings_are_laid_at(const void *place)
+{
+    return place >= (const void *)layout.laid_from && place < (const void *)(layout.laid_from + layout.laid_words);
+}
+
 /* Whether the tool has left all as it was laid for a dry run, in arrays at fixed addresses. */
-int hs_strings_are_untouched(const struct hs_job *job, const struct hs_start *start, const struct hs_call *call)
+int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call)
 {
     const char *slash = strrchr(job->strings, '/');
     const char *name = dry.argument[0], *short_name = name + (slash ? slash + 1 - job->strings : 0);
@@ -676,7 +696,7 @@ int hs_strings_are_untouched(const struct hs_job *job, const struct hs_start *st
                program_invocation_short_name == short_name && each_noted(compare);
     for (uint32_t i = 0; i < layout.count_count; i++)
         same &= *layout.counts[i] == job->head->argc;
-    return same && memcmp(start->argv - 1, layout.argv - 1, (dry.argc + dry.envc + 3) * sizeof *layout.argv) == 0;
+    return same;
 }
 
 /* How much lies behind each argument at least. */

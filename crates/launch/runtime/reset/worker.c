@@ -290,6 +290,7 @@ static void after_dry(void)
         hs_worker_give_up();
     hs_mappings_reset_heap();
     restore();
+    hs_pays_end();
     hs_state_keep_signals(0);
     hs_strings_lay(worker.job, &worker.start, &call);
     if (hs_strings_show() != 0)
@@ -341,6 +342,8 @@ static void take_next(void)
     if (worker.is_shared)
         hs_memory_make_present();
     worker.is_shared = 0;
+    if (hs_point_is_ready())
+        hs_pays_note_request(hs_point_serves(worker.job));
     if (worker.level == HS_AT_POINT && !begins_at_point(0))
         back_to_main(&call);
     if (worker.job->head->fd_count > 3)
@@ -390,7 +393,8 @@ static void finish(void)
     account(&end);
     end.point = worker.level == HS_AT_POINT;
     end.shown = (hs_call_seen() & HS_SEEN_NUMBER) != 0;
-    choose(hs_point_is_ready() && !end.shown ? HS_AT_POINT : HS_AT_MAIN);
+    const int waits_there = hs_pays_to_wait_there() || worker.job->head->flags & HS_REQUEST_LEARN;
+    choose(hs_point_is_ready() && waits_there && !end.shown ? HS_AT_POINT : HS_AT_MAIN);
     end.retired = retirement();
     end.children = hs_children_count();
     /* A mapping keeps its file open, and the lock on it: it is gone before anybody goes on, as with a process. */
@@ -523,7 +527,7 @@ static int settle(void)
     worker.is_once = (worker.job->head->flags & HS_REQUEST_ONCE) != 0;
     worker.has_bases = (getauxval(AT_HWCAP2) & FSGSBASE) != 0;
     hs_segments_read(&worker.segments, worker.has_bases);
-    hs_point_open(&worker.start);
+    hs_point_open();
     hs_strings_part();
     if (hs_state_save() != 0 || hs_gate_open() != 0 || hs_mappings_open() != 0)
         return -1;

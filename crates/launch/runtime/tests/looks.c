@@ -54,12 +54,24 @@ enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL
        MAPS_FILE, ENDS_RAW, EXECUTES, WRITES_AROUND, LEAVES, PLACE, TRAPS, RANDOM, DISTANCE, TRAPS_TWICE,
        WORKS, RANGE, EXACT, PAGES, CHUNKS, INEXACT,
        /* A constructor has kept the list of arguments. */
-       LIST, LIST_COPIES, LIST_NUMBER, LIST_WRITES, LIST_SWAPS, LIST_GROWS, LIST_BEHIND, LIST_LATER };
+       LIST, LIST_COPIES, LIST_NUMBER, LIST_WRITES, LIST_SWAPS, LIST_GROWS, LIST_BEHIND, LIST_LATER,
+       /* It is found by libc's pointer. */
+       END_WRITES, END_BEHIND };
+
+/* What a constructor keeps besides: the list, or parts of its address. */
+#ifndef KEEPS
+#define KEEPS NO_LIST
+#endif
+enum { NO_LIST, WHOLE_LIST, PARTS_OF_LIST };
 
 extern char **environ;
 static int kept_argc, early_result;
 static char *kept_block;
 static char **kept_argv, **kept_list;
+static struct {
+    uint32_t before;
+    uint16_t low, middle;
+} parts;
 static const char *kept_text = "none";
 static struct timespec kept_time;
 static volatile unsigned long kept_ticks;
@@ -87,13 +99,22 @@ __attribute__((constructor)) static void construct(void)
 __attribute__((constructor)) static void keep(int argc, char **argv)
 {
     (void)argc;
-    kept_list = EARLY >= LIST ? argv : NULL;
+    kept_list = (EARLY >= LIST && EARLY < END_WRITES) || KEEPS == WHOLE_LIST ? argv : NULL;
+    if (KEEPS == PARTS_OF_LIST) {
+        parts.middle = (uint16_t)((uintptr_t)argv >> 16);
+        parts.low = (uint16_t)(uintptr_t)argv;
+    }
+}
+
+static int has_parts_of(char **argv)
+{
+    return parts.middle == (uint16_t)((uintptr_t)argv >> 16) && parts.low == (uint16_t)(uintptr_t)argv;
 }
 
 /* The word in which a tool finds the size of a page, behind the environment. */
 static unsigned long *page_size(void)
 {
-    unsigned long *at = (unsigned long *)kept_list;
+    unsigned long *at = kept_list ? (unsigned long *)kept_list : (unsigned long *)__libc_stack_end + 1;
     for (int ends = 0; ends < 2; at++)
         ends += !*at;
     while (*at && *at != AT_PAGESZ)
@@ -313,7 +334,12 @@ static void before(int argc, char **argv)
         }
         break;
     case LIST_GROWS: kept_list[argc] = other; break;
-    case LIST_BEHIND: *page_size() += (unsigned long)argc; break;
+    case LIST_BEHIND:
+    case END_BEHIND: *page_size() += (unsigned long)argc; break;
+    case END_WRITES:
+        if (argc > 1)
+            ((char **)__libc_stack_end)[2] = other;
+        break;
     /* In a fresh process this is about the stack. */
     case PROTECTS: early_result = mprotect((void *)((uintptr_t)environ[0] & -4096ul), 4096, PROT_READ | PROT_WRITE); break;
     }
@@ -354,7 +380,11 @@ static void show(int argc, char **argv, int number)
         printf("kept %s\n", kept_argv[i]);
     for (int i = 0; kept_list && i < argc; i++)
         printf("list %s %d\n", kept_list[i], kept_list[i] == argv[i]);
-    if (EARLY == LIST_BEHIND)
+    if (KEEPS == PARTS_OF_LIST)
+        printf("parts %d\n", has_parts_of(argv));
+    if (EARLY == END_WRITES)
+        printf("second %s\n", argc > 1 ? ((char **)__libc_stack_end)[2] : "none");
+    if (EARLY == LIST_BEHIND || EARLY == END_BEHIND)
         printf("page size %lu\n", *page_size());
     if (kept_list)
         printf("list ends %d %d\n", EARLY == LIST_GROWS || kept_list[argc] == NULL, kept_list + argc + 1 == environ);

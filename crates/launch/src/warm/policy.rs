@@ -107,6 +107,9 @@ pub struct Policy {
     pub on_doubt: OnDoubt,
     /// One in this many resets is audited, after the first few of each tool; 0 for none.
     pub audit_one_in: u64,
+    /// Whether deferred snapshots are learned from the first run with each number of arguments on, for tests. Otherwise where that is
+    /// likely to pay.
+    pub learn_at_once: bool,
     /// Whether CPU times are measured, and a tool whose warm starts take more than cold ones is left cold. Some starts are then
     /// cold to compare with ([`Reason::Compared`]).
     pub compare: bool,
@@ -251,6 +254,7 @@ impl Default for Policy {
             enlarge_after: 32,
             on_doubt: OnDoubt::Stop,
             audit_one_in: 200,
+            learn_at_once: false,
             compare: false,
             python: false,
             observe_after: Duration::ZERO,

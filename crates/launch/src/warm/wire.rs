@@ -47,6 +47,8 @@ pub(crate) const REQUEST_CLONE: u32 = 64;
 pub(crate) const REQUEST_RENUMBER: u32 = 128;
 /// To a zygote: the tool keeps a part of an address that may lead to the list of arguments.
 pub(crate) const REQUEST_KEEPS_LIST: u32 = 256;
+/// Flag of a request to a persistent process: each number of arguments is learned from its first run on.
+pub(crate) const REQUEST_LEARN: u32 = 512;
 /// Argument of a `close` by which the runtime reports to an observer that constructors are over.
 pub(crate) const MARK_MAIN: u64 = MARK;
 /// Such arguments report that a library requests time or random bytes that is known to forget them, and that it has them.
@@ -328,6 +330,7 @@ mod tests {
             "HS_REQUEST_CLONE",
             "HS_REQUEST_RENUMBER",
             "HS_REQUEST_KEEPS_LIST",
+            "HS_REQUEST_LEARN",
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
@@ -423,6 +426,7 @@ mod tests {
             REQUEST_CLONE as i64,
             REQUEST_RENUMBER as i64,
             REQUEST_KEEPS_LIST as i64,
+            REQUEST_LEARN as i64,
             Ending::Refused as i64,
             SLOTS as i64,
             Table::bytes(1) as i64,

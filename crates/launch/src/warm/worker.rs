@@ -60,6 +60,8 @@ pub(crate) struct How {
     pub near: bool,
     /// It gets a process number that no run before has had (runtime/reset/number.c).
     pub renumber: bool,
+    /// Its number of arguments is learned, though that may not pay.
+    pub learn: bool,
 }
 
 /// The properties that a persistent process has from its zygote.
@@ -248,9 +250,11 @@ impl Worker {
         self.link.page.slots()[0].store(0, Ordering::SeqCst);
         let audit = if how.audit { wire::REQUEST_AUDIT } else { 0 };
         let renumber = if how.renumber { wire::REQUEST_RENUMBER } else { 0 };
+        let learn = if how.learn { wire::REQUEST_LEARN } else { 0 };
         let bind = how.near.then_some(self.pid);
         self.join(spec.process_group)?;
-        let asked = Asked { pgid: request::group(spec), flags: audit | renumber, bind, ..Asked::default() };
+        let asked =
+            Asked { pgid: request::group(spec), flags: audit | renumber | learn, bind, ..Asked::default() };
         self.link.page.slots()[1].store(0, Ordering::SeqCst);
         if let Err(failure) = request::send(&self.link.socket, spec, asked) {
             self.join(ProcessGroup::New)?;

@@ -93,7 +93,7 @@ pub fn resetting_launcher(names: &[&str]) -> Launcher {
 
 pub fn resetting_policy(names: &[&str]) -> Policy {
     let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
-    Policy { choice, audit_one_in: 1, on_doubt: OnDoubt::Bear, ..Policy::default() }
+    Policy { choice, audit_one_in: 1, learn_at_once: true, on_doubt: OnDoubt::Bear, ..Policy::default() }
 }
 
 pub fn case(args: &[&str]) -> Case {

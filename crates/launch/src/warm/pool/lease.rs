@@ -174,7 +174,12 @@ impl<'p, M: Make> Lease<'p, M> {
         slot.enter(Entry { pid, pgid });
         held.unit.asked_on = affinity::current();
         held.unit.is_numbered |= self.tool.renumbers(spec);
-        let how = How { audit: audited, near, renumber: held.unit.is_numbered };
+        let how = How {
+            audit: audited,
+            near,
+            renumber: held.unit.is_numbered,
+            learn: self.pool.policy.learn_at_once,
+        };
         match held.unit.process.start(spec, how) {
             Ok(()) => {
                 let now = held.unit.process.pid();
