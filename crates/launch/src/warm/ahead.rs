@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::observe::{self, Observed};
 use super::pool::Process;
 use super::zygote::{Means, Zygote};
-use super::{Policy, Runtime, eligible, key, try_runtime};
+use super::{Choice, Policy, Runtime, eligible, key, try_runtime};
 use crate::slots::Slots;
 use crate::{EnvBlock, Spec};
 
@@ -119,7 +119,8 @@ impl Ahead {
 
     /// Drops zygotes that the final `policy` does not allow, and ends an observation that it wants later.
     pub(crate) fn settle(&self, policy: &Policy) {
-        self.shared.is_frugal.store(!policy.observe_after.is_zero(), Ordering::Relaxed);
+        let is_frugal = !policy.observe_after.is_zero() && policy.choice != Choice::Eager;
+        self.shared.is_frugal.store(is_frugal, Ordering::Relaxed);
         let mut state = self.shared.lock();
         state.policy = policy.clone();
         state.waiting.retain(|program| allows(policy, program));

@@ -20,6 +20,8 @@ use super::{FileChecks, Observe, plain_block, python};
 
 /// Runs the battery. Returns `None` if it could not run, or if the files changed meanwhile.
 pub(super) fn verdict(tool: &Tool, filechecks: &FileChecks) -> Option<Verdict> {
+    // So many starts pay for an observation of its constructors.
+    filechecks.launcher.make_eager(&tool.program);
     let bench = Bench::new(tool, &filechecks.launcher, &filechecks.group)?;
     let marks = match tool.dialect {
         Dialect::Llvm => bench.marks()?,

@@ -150,8 +150,8 @@ impl WarmSettings {
             (Start::Auto, None) if tests >= MANY_TESTS && default.choice != Choice::Cold => Choice::Eager,
             (Start::Auto, None) => default.choice,
         };
-        // A tool that is asked for, or will start often, is observed at once.
-        let is_asked_for = !matches!(choice, Choice::Auto { after: 1.. });
+        // A tool that is asked for is observed at once.
+        let is_asked_for = matches!(choice, Choice::Only(_) | Choice::Auto { after: 0 });
         let observe_after = if is_asked_for { Duration::ZERO } else { OBSERVATION };
         Policy {
             choice,

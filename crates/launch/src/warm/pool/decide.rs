@@ -57,6 +57,8 @@ pub(super) struct State<Z, W> {
     was_started: bool,
     /// Whether it is warm from the first start on under each key.
     pub is_eager: bool,
+    /// Whether its constructors have been observed, under any key.
+    pub is_observed: bool,
     /// Rations zygotes after some have failed, and the reason of the last failure.
     rest: Rest,
     stumbled: Reason,
@@ -139,6 +141,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
             asked: Asked::default(),
             was_started: false,
             is_eager: false,
+            is_observed: false,
             rest: Rest::default(),
             stumbled: Reason::ZygoteDied,
             account: Account::default(),
@@ -405,6 +408,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
 
     /// Records the inputs that constructors have looked at, which are in the key from now on.
     pub(super) fn take_note(&mut self, observed: &Observed, is_new: bool) {
+        self.is_observed = true;
         self.statistics.observed += u64::from(is_new);
         let mut learned = self.asked.add_looks(&observed.looks);
         for name in &observed.names {

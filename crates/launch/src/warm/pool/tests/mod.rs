@@ -305,6 +305,14 @@ fn starts_of_this_and_earlier_runs_pay_for_an_observation() {
     assert_eq!(start(1), Via::Cold(Reason::Unobserved));
     trial.world.is_known.store(true, Ordering::Relaxed);
     assert_eq!(start(1), Via::Fork);
+    let many = Policy { observe_after: Duration::from_millis(20), choice: Choice::Eager, ..policy() };
+    let many = Trial::new(many);
+    assert_eq!(run(&many, "a", 0), Via::Cold(Reason::Unobserved));
+    many.world.is_known.store(true, Ordering::Relaxed);
+    assert_eq!(run(&many, "a", 0), Via::Fork);
+    many.world.is_known.store(false, Ordering::Relaxed);
+    let vias = [1, 1].map(|key| run(&many, "a", key));
+    assert_eq!(vias, [Via::Cold(Reason::FewStarts), Via::Fork]);
     let asked = Trial::new(Policy { observe_after: Duration::from_millis(20), ..policy() });
     asked.tool(&spec("a", 0, true)).make_eager();
     assert_eq!(run(&asked, "a", 0), Via::Fork);
