@@ -1,5 +1,6 @@
 /* What is left for main: threads, descriptors, signals, memory, the end. See before.h. */
 #include "before.h"
+#include <sys/rseq.h>
 #include <ucontext.h>
 
 #ifdef WITH_before_thread
@@ -294,5 +295,56 @@ TELL(before_arguments_handler)
     stack_t now = {0};
     sigaltstack(NULL, &now);
     say("%d %zu, then %d %zu", handler_flags, handler_size, now.ss_flags, now.ss_size);
+}
+#endif
+
+#ifdef WITH_before_random_beside
+/* The kernel's random bytes need not fill whole words. In main, but before it looks at its arguments, as the next two. */
+BEGIN(write_beside_random)
+{
+    extern void *__libc_stack_end;
+    unsigned char *const bytes = (unsigned char *)getauxval(AT_RANDOM);
+    if (bytes)
+        bytes[16] = (unsigned char)*(long *)__libc_stack_end;
+}
+TELL(before_random_beside)
+{
+    const unsigned char *const bytes = (const unsigned char *)getauxval(AT_RANDOM);
+    say("%d", bytes && bytes[16] == own_argc);
+}
+#endif
+
+#ifdef WITH_before_random_bit
+static int random_bit;
+static int bit_of_random(void)
+{
+    const unsigned char *const bytes = (const unsigned char *)getauxval(AT_RANDOM);
+    return bytes ? bytes[3] >> 2 & 1 : 0;
+}
+BEGIN(keep_random_bit)
+{
+    random_bit = bit_of_random();
+}
+TELL(before_random_bit)
+{
+    say("%d", random_bit == bit_of_random());
+}
+#endif
+
+#ifdef WITH_before_kernels_area
+/* The kernel writes to this area, but not to its last bytes. */
+static volatile unsigned char *last_of_area(void)
+{
+    return (volatile unsigned char *)__builtin_thread_pointer() + __rseq_offset + 31;
+}
+BEGIN(write_to_kernels_area)
+{
+    extern void *__libc_stack_end;
+    if (__rseq_size)
+        *last_of_area() = (unsigned char)*(long *)__libc_stack_end;
+}
+TELL(before_kernels_area)
+{
+    say("%d", !__rseq_size || *last_of_area() == own_argc);
 }
 #endif

@@ -298,6 +298,8 @@ HS_HIDDEN uintptr_t hs_memory_stack_touched(uintptr_t stack);
 HS_HIDDEN void hs_memory_choose(enum hs_level level);
 HS_HIDDEN void hs_memory_restore(void);
 HS_HIDDEN void hs_memory_renew_kernels(void);
+HS_HIDDEN void hs_memory_note_kernels(void);
+HS_HIDDEN int hs_memory_kernels_are_kept(void);
 HS_HIDDEN void hs_memory_join_rseq(void);
 HS_HIDDEN void hs_memory_leave_rseq(void);
 HS_HIDDEN void hs_memory_make_present(void);

@@ -274,6 +274,17 @@ fn a_tool_that_keeps_the_list_or_a_part_of_its_address_is_as_others() {
     }
 }
 
+/// Words that no snapshot has, as each process has its own, and what lies beside these.
+#[test]
+fn what_is_written_beside_what_each_process_has_of_its_own_is_kept() {
+    for what in ["BESIDE_RANDOM", "BIT_OF_RANDOM", "KERNELS_AREA", "KERNELS_NUMBER"] {
+        for launcher in [unaudited(), audited()] {
+            let tool = compare(&early(what), &launcher, same_environment);
+            assert_eq!(tool.at_point, 0, "{what}");
+        }
+    }
+}
+
 /// The first number of arguments is learned with the variable, the second one without it.
 #[test]
 fn what_was_unset_is_not_that_of_requests_where_it_is_set() {

@@ -321,6 +321,7 @@ void hs_point_begin_dry(const struct hs_job *request, const struct hs_call *with
     point.call = with;
     hs_zero((uintptr_t)&arrival, (uintptr_t)(&arrival + 1));
     hs_asked_resume();
+    hs_memory_note_kernels();
     hs_pays_begin();
     hs_watch_begin(refuse);
 }
@@ -478,6 +479,13 @@ static void judge_unnamed(uint32_t why)
     }
 }
 
+/* The same if it may have written where the kernel writes. */
+static void judge_unsure(void)
+{
+    if (point.watched->stage < ON_TRIAL && ++point.watched->disagreeing >= DISAGREEING_MAX)
+        point.watched->stage = REFUSED;
+}
+
 /* The dry run has come to an instruction that depends on its request. */
 static void arrived(void)
 {
@@ -485,7 +493,9 @@ static void arrived(void)
     uintptr_t given;
     const int number = errno;
     hs_pays_arrived();
-    if (!is_plain(&given))
+    if (!hs_memory_kernels_are_kept())
+        judge_unsure();
+    else if (!is_plain(&given))
         judge_unnamed(HS_DIFFERS_POINT_STATE);
     else if (hs_pointers_rename(&pointers, &arrival, given) != 0)
         judge_unnamed(HS_DIFFERS_POINT_POINTERS);

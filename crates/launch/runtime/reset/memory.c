@@ -488,6 +488,38 @@ void hs_memory_renew_kernels(void)
     hs_memory_join_rseq();
 }
 
+/* The kernel's area as it was when a dry run began. */
+static struct rseq noted_area;
+
+void hs_memory_note_kernels(void)
+{
+    if (__rseq_size)
+        memcpy(&noted_area, rseq_area(), sizeof noted_area);
+}
+
+/* Whether a number that the kernel writes is its own, and not the tool's. It changes when the thread moves to another processor. */
+static int has_processor(const volatile struct rseq *area)
+{
+    unsigned processor, node;
+    for (int turn = 0; turn < 4; turn++) {
+        HS_SYS(SYS_getcpu, &processor, &node, NULL);
+        if (area->cpu_id_start == processor && area->cpu_id == processor)
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether a dry run has left alone what the kernel writes, of which no snapshot has what a tool has written there. May fail for a tool that
+ * has, if the kernel has moved it. */
+int hs_memory_kernels_are_kept(void)
+{
+    const size_t behind = offsetof(struct rseq, rseq_cs);
+    if (*hs_child_number() != (int)HS_SYS(SYS_gettid))
+        return 0;
+    return !__rseq_size || (has_processor(rseq_area()) &&
+                            memcmp((char *)rseq_area() + behind, (char *)&noted_area + behind, sizeof noted_area - behind) == 0);
+}
+
 /* Restores everything that was saved. */
 void hs_memory_restore(void)
 {

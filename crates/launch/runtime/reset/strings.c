@@ -237,25 +237,41 @@ char *hs_strings_random(void)
 }
 
 /* Draws them anew for each request: programs take seeds and the names of files from there. libc has made its guards of them before main,
- * which stay. Every other dry run is given the opposite of the last one's: no bit that a tool keeps is then the same in all dry
- * runs that agree. */
-static void draw(int is_dry)
+ * which stay. */
+static void draw(void)
 {
 #ifndef HS_WITHOUT_RANDOM
-    static unsigned char last[HS_RANDOM_BYTES];
-    static int is_opposite;
-    char *bytes = hs_strings_random();
+    if (hs_strings_random())
+        HS_SYS(SYS_getrandom, hs_strings_random(), HS_RANDOM_BYTES, 0);
+#endif
+}
+
+static int parity(const unsigned char *bytes)
+{
+    unsigned all = 0;
+    for (size_t i = 0; i < HS_RANDOM_BYTES; i++)
+        all ^= bytes[i];
+    return __builtin_parity(all);
+}
+
+/* The same for a dry run, after `turn` others with as many arguments. In two of four places the bytes are the opposite of those in the
+ * place before: no bit that a tool keeps is the same in all, nor is the sum of all bits. */
+static void draw_dry(uint32_t argc, unsigned turn)
+{
+#ifndef HS_WITHOUT_RANDOM
+    static unsigned char drawn[ARGUMENTS_MAX + 1][2][HS_RANDOM_BYTES];
+    unsigned char (*const own)[HS_RANDOM_BYTES] = drawn[argc];
+    unsigned char *bytes = (unsigned char *)hs_strings_random();
     if (!bytes)
         return;
-    if (!is_dry) {
-        HS_SYS(SYS_getrandom, bytes, HS_RANDOM_BYTES, 0);
-        return;
+    if (turn == 0) {
+        HS_SYS(SYS_getrandom, own, sizeof *drawn, 0);
+        own[1][0] ^= parity(own[0]) == parity(own[1]);
     }
-    if (!is_opposite)
-        HS_SYS(SYS_getrandom, last, sizeof last, 0);
-    for (size_t i = 0; i < sizeof last; i++)
-        bytes[i] = (char)(is_opposite ? ~last[i] : last[i]);
-    is_opposite = !is_opposite;
+    for (size_t i = 0; i < HS_RANDOM_BYTES; i++)
+        bytes[i] = turn % 2 ? (unsigned char)~own[turn / 2 % 2][i] : own[turn / 2 % 2][i];
+#else
+    (void)argc, (void)turn, (void)parity;
 #endif
 }
 
@@ -389,7 +405,7 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
     const size_t size = (size_t)(job->end - job->strings);
     if (!layout.auxiliary)
         find_auxiliary(start);
-    draw(0);
+    draw();
     layout.argv = array_for(job, start);
     layout.begin = (char *)(laid + 1) - TAIL - layout.last_size - size;
     layout.environment = layout.begin + (job->environment - job->strings);
@@ -583,7 +599,7 @@ static char *lay_environment(const struct hs_job *job, enum place place)
 static struct {
     char arrays[ARRAYS_SIZE], kernels[ARRAYS_SIZE];
     char strings[sizeof laid->dry->names + sizeof laid->dry->environment + PAGE];
-    unsigned char random[HS_RANDOM_BYTES];
+    char random[HS_RANDOM_BYTES + 2 * sizeof(uint64_t)];
 } noted;
 _Static_assert(sizeof noted.arrays == offsetof(struct laid, dry), "the copy has all arrays");
 
@@ -599,8 +615,10 @@ static int each_noted(int (*visit)(void *part, void *copy, size_t size))
         found |= visit(dry.readable[i].from, copy, size);
         copy += size;
     }
-    if (hs_strings_random())
-        found |= visit(hs_strings_random(), noted.random, sizeof noted.random);
+    /* Whole words: no snapshot has these, with what lies beside the bytes (hs_strings_are_random). */
+    const uintptr_t random = (uintptr_t)hs_strings_random(), first = random & -sizeof(uint64_t);
+    if (random)
+        found |= visit((void *)first, noted.random, ((random + HS_RANDOM_BYTES + sizeof(uint64_t) - 1) & -sizeof(uint64_t)) - first);
     return !found;
 }
 
@@ -641,7 +659,7 @@ int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, s
         return -1;
     memcpy(name, job->strings, name_size);
     memcpy(name - layout.gap_size, layout.gap, layout.gap_size);
-    draw(1);
+    draw_dry(dry.argc, turn);
     layout.argv = array_for(job, start);
     clear(laid, laid->dry);
     memcpy(layout.argv, dry.argument, dry.argc * sizeof *dry.argument);

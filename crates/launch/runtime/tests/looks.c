@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/rseq.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -56,7 +57,9 @@ enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL
        /* A constructor has kept the list of arguments. */
        LIST, LIST_COPIES, LIST_NUMBER, LIST_WRITES, LIST_SWAPS, LIST_GROWS, LIST_BEHIND, LIST_LATER,
        /* It is found by libc's pointer. */
-       END_WRITES, END_BEHIND };
+       END_WRITES, END_BEHIND,
+       /* Beside what is each process's own. */
+       BESIDE_RANDOM, BIT_OF_RANDOM, KERNELS_AREA, KERNELS_NUMBER };
 
 /* What a constructor keeps besides: the list, or parts of its address. */
 #ifndef KEEPS
@@ -73,6 +76,7 @@ static struct {
     uint16_t low, middle;
 } parts;
 static const char *kept_text = "none";
+static volatile int *kept_number;
 static struct timespec kept_time;
 static volatile unsigned long kept_ticks;
 static char handler_stack[16384];
@@ -109,6 +113,23 @@ __attribute__((constructor)) static void keep(int argc, char **argv)
 static int has_parts_of(char **argv)
 {
     return parts.middle == (uint16_t)((uintptr_t)argv >> 16) && parts.low == (uint16_t)(uintptr_t)argv;
+}
+
+static int bit_of_random(void)
+{
+    return ((const char *)getauxval(AT_RANDOM))[3] >> 2 & 1;
+}
+
+/* The kernel writes there, but not to the last bytes. */
+static volatile char *last_of_area(void)
+{
+    return (volatile char *)__builtin_thread_pointer() + __rseq_offset + 31;
+}
+
+/* Where glibc keeps it on x86-64. To look for it would take a system call. */
+static volatile int *number_of_thread(void)
+{
+    return (volatile int *)((volatile char *)__builtin_thread_pointer() + 0x2d0);
 }
 
 /* The word in which a tool finds the size of a page, behind the environment. */
@@ -340,6 +361,13 @@ static void before(int argc, char **argv)
         if (argc > 1)
             ((char **)__libc_stack_end)[2] = other;
         break;
+    case BESIDE_RANDOM: ((char *)getauxval(AT_RANDOM))[16] = (char)('0' + argc); break;
+    case BIT_OF_RANDOM: early_result = bit_of_random(); break;
+    case KERNELS_AREA: *last_of_area() = (char)('0' + argc); break;
+    case KERNELS_NUMBER:
+        kept_number = number_of_thread();
+        *kept_number = 7000 + argc;
+        break;
     /* In a fresh process this is about the stack. */
     case PROTECTS: early_result = mprotect((void *)((uintptr_t)environ[0] & -4096ul), 4096, PROT_READ | PROT_WRITE); break;
     }
@@ -362,7 +390,8 @@ static int is_later(void)
 static void show(int argc, char **argv, int number)
 {
     sigset_t mask;
-    printf("%d %d %d %d %s %d\n", argc, number, kept_argc, early_result, kept_text ? kept_text : "unset", is_later());
+    const int result = EARLY == BIT_OF_RANDOM ? 0 : early_result;
+    printf("%d %d %d %d %s %d\n", argc, number, kept_argc, result, kept_text ? kept_text : "unset", is_later());
     if (EARLY == WORKS)
         printf("worked %d\n", clock() >= CLOCKS_PER_SEC / 333);
     for (int i = 0; EARLY == HASHED && i < argc; i++)
@@ -382,6 +411,14 @@ static void show(int argc, char **argv, int number)
         printf("list %s %d\n", kept_list[i], kept_list[i] == argv[i]);
     if (KEEPS == PARTS_OF_LIST)
         printf("parts %d\n", has_parts_of(argv));
+    if (EARLY == BESIDE_RANDOM)
+        printf("beside %c\n", ((char *)getauxval(AT_RANDOM))[16]);
+    if (EARLY == BIT_OF_RANDOM)
+        printf("bit %d\n", early_result == bit_of_random());
+    if (EARLY == KERNELS_AREA)
+        printf("area %c\n", *last_of_area());
+    if (EARLY == KERNELS_NUMBER)
+        printf("number %d\n", *kept_number);
     if (EARLY == END_WRITES)
         printf("second %s\n", argc > 1 ? ((char **)__libc_stack_end)[2] : "none");
     if (EARLY == LIST_BEHIND || EARLY == END_BEHIND)

@@ -120,7 +120,8 @@ fn allow(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
     // In a run with few arguments there are 2500 variables.
     let mut environment = vec![0; (run.block.auxiliary - run.block.envp) as usize];
     run.memory.read_exact_at(&mut environment, run.block.envp).map_err(lost)?;
-    let strings = environment.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
+    let strings =
+        environment.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
     let found = strings.take_while(|&string| string != 0).filter(|&string| string <= address).last();
     let Some(string) = found else { return refuse(Reason::KeepsArguments, "an argument is read") };
     let mut bytes = [0; 256];
