@@ -228,7 +228,7 @@ HS_HIDDEN int hs_strings_are_fixed(const struct hs_job *job);
 /* Variables whose values are hidden in dry runs. */
 #define HS_SECRETS_MAX 16
 HS_HIDDEN int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call,
-                                 const unsigned char *is_secret, unsigned turn);
+                                 const unsigned char *is_secret, unsigned turn, int is_learned);
 HS_HIDDEN void hs_strings_end_dry(void);
 HS_HIDDEN HS_GENERAL int hs_strings_is_hidden(const void *address);
 HS_HIDDEN HS_GENERAL const char *hs_strings_hidden(void);
@@ -299,7 +299,9 @@ HS_HIDDEN void hs_memory_choose(enum hs_level level);
 HS_HIDDEN void hs_memory_restore(void);
 HS_HIDDEN void hs_memory_renew_kernels(void);
 HS_HIDDEN void hs_memory_note_kernels(void);
-HS_HIDDEN int hs_memory_kernels_are_kept(void);
+/* What a dry run has left where the kernel writes. HS_KERNELS_MOVED: what the kernel itself may have written. */
+enum hs_kernels { HS_KERNELS_KEPT, HS_KERNELS_MOVED, HS_KERNELS_WRITTEN };
+HS_HIDDEN enum hs_kernels hs_memory_kernels(void);
 HS_HIDDEN void hs_memory_join_rseq(void);
 HS_HIDDEN void hs_memory_leave_rseq(void);
 HS_HIDDEN void hs_memory_make_present(void);
@@ -546,7 +548,7 @@ HS_HIDDEN void hs_point_cloned(void);
 HS_HIDDEN void hs_point_renumbered(void);
 HS_HIDDEN int hs_point_serves(const struct hs_job *job);
 HS_HIDDEN int hs_point_learns_from(const struct hs_job *job);
-HS_HIDDEN const unsigned char *hs_point_may_run_dry(const struct hs_job *job, unsigned *before);
+HS_HIDDEN const unsigned char *hs_point_may_run_dry(const struct hs_job *job, unsigned *before, int *is_learned);
 HS_HIDDEN void hs_point_begin_dry(const struct hs_job *job, const struct hs_call *call);
 HS_HIDDEN void hs_point_interrupt(void *context, int number, const int *code);
 HS_HIDDEN uint32_t hs_point_differs(void);

@@ -11,8 +11,8 @@ use hotstart_launch::{Choice, Launcher, OnDoubt, Policy, ToolStatistics};
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/looks.c");
 const ROUNDS: usize = 66;
 /// Least number of runs that begin late, where all can: each of six numbers of arguments is learned in four dry runs, or some more if the
-/// first ones differ. The last of them comes right before a late one.
-const MOST: u64 = 36;
+/// first ones differ or a thread is moved. The last of them comes right before a late one.
+const MOST: u64 = 30;
 
 fn program(flags: &[&str]) -> Victim {
     let dir = tempfile::tempdir().unwrap();
@@ -280,9 +280,22 @@ fn what_is_written_beside_what_each_process_has_of_its_own_is_kept() {
     for what in ["BESIDE_RANDOM", "BIT_OF_RANDOM", "KERNELS_AREA", "KERNELS_NUMBER"] {
         for launcher in [unaudited(), audited()] {
             let tool = compare(&early(what), &launcher, same_environment);
-            assert_eq!(tool.at_point, 0, "{what}");
+            // Where the kernel has no such area, the tool writes nothing.
+            assert!(tool.at_point == 0 || what == "KERNELS_AREA", "{what}: {}", tool.at_point);
         }
     }
+    let number = early("KERNELS_NUMBER");
+    let (cold, _) = start(&Launcher::new(), &number, &same_environment(1));
+    assert!(cold.stdout.contains("number 7002 1\n"), "libc keeps the number elsewhere: {}", cold.stdout);
+}
+
+/// The rule of normal use: a number of arguments is learned after some runs, as that may not pay.
+#[test]
+fn a_number_of_arguments_that_comes_often_is_learned() {
+    let choice = Choice::Only(vec!["looks".to_owned()]);
+    let usual = Policy { choice, audit_one_in: 0, on_doubt: OnDoubt::Bear, ..Policy::default() };
+    let at_point = run(&program(&[]), &Launcher::new().with_policy(usual), |_| same_environment(1));
+    assert!(at_point >= 10, "{at_point}");
 }
 
 /// The first number of arguments is learned with the variable, the second one without it.

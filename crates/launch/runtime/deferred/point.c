@@ -31,6 +31,8 @@
 #define ALL_PLACES ((1u << HS_DRY_PLACES) - 1)
 /* Dry runs that may disagree: what ld.so binds in the first ones leaves its traces on the stack. */
 #define DISAGREEING_MAX 4
+/* Dry runs after which the thread may have been on another processor. */
+#define UNSURE_MAX 32
 #define ARGUMENTS_MAX 256
 #define VARIANTS_MAX 64
 #define NAME_BYTES 4096
@@ -45,7 +47,7 @@ struct variant {
     int argc;
     /* ON_TRIAL: the process of which this is a clone had AGREED. */
     enum { UNKNOWN, LEARNING, ON_TRIAL, AGREED, REFUSED } stage;
-    unsigned runs, dry_runs, disagreeing;
+    unsigned runs, dry_runs, disagreeing, unsure;
     unsigned places; /* in which the dry runs that agree had their strings (hs_strings_lay_dry), as bits */
     int saved_errno;
     struct hs_delta delta;
@@ -260,7 +262,9 @@ int hs_point_learns_from(const struct hs_job *request)
     }
     point.others = 0;
     const int is_asked = (request->head->flags & HS_REQUEST_LEARN) != 0;
-    return (++variant->runs >= hs_pays_after() || is_asked) && variant->stage < AGREED;
+    /* A trial is one dry run. */
+    const int is_due = ++variant->runs >= hs_pays_after() || variant->stage == ON_TRIAL || is_asked;
+    return is_due && variant->stage < AGREED;
 }
 
 static void end_dry(int number) __attribute__((noreturn));
@@ -294,9 +298,9 @@ void hs_point_interrupt(void *context, int number, const int *code)
     end_dry(number);
 }
 
-/* Whether a dry run of this request can be learned from, or be compared; how many there were before with as many arguments. Returns which
- * variables are secret, or NULL. */
-const unsigned char *hs_point_may_run_dry(const struct hs_job *request, unsigned *before)
+/* Whether a dry run of this request can be learned from, or be compared; how many there were before with as many arguments, and whether
+ * it is compared. Returns which variables are secret, or NULL. */
+const unsigned char *hs_point_may_run_dry(const struct hs_job *request, unsigned *before, int *is_learned)
 {
     struct variant *variant = variant_of(request);
     if (!variant || variant->stage == REFUSED || (point.have_saved && !has_key(request)))
@@ -309,6 +313,7 @@ const unsigned char *hs_point_may_run_dry(const struct hs_job *request, unsigned
         at += strlen(at) + 1;
     }
     *before = variant->dry_runs++;
+    *is_learned = is_relied_on(variant);
     return point.is_secret;
 }
 
@@ -479,11 +484,15 @@ static void judge_unnamed(uint32_t why)
     }
 }
 
-/* The same if it may have written where the kernel writes. */
+/* The same if the kernel may have written there, or the tool: nothing is said, but not for ever. */
 static void judge_unsure(void)
 {
-    if (point.watched->stage < ON_TRIAL && ++point.watched->disagreeing >= DISAGREEING_MAX)
-        point.watched->stage = REFUSED;
+    if (point.watched->stage == AGREED)
+        return;
+    /* The next one is in the same place. */
+    point.watched->dry_runs--;
+    if (++point.watched->unsure == UNSURE_MAX)
+        judge_unnamed(HS_DIFFERS_POINT_STATE);
 }
 
 /* The dry run has come to an instruction that depends on its request. */
@@ -493,9 +502,10 @@ static void arrived(void)
     uintptr_t given;
     const int number = errno;
     hs_pays_arrived();
-    if (!hs_memory_kernels_are_kept())
+    const enum hs_kernels kernels = hs_memory_kernels();
+    if (kernels == HS_KERNELS_MOVED)
         judge_unsure();
-    else if (!is_plain(&given))
+    else if (kernels == HS_KERNELS_WRITTEN || !is_plain(&given))
         judge_unnamed(HS_DIFFERS_POINT_STATE);
     else if (hs_pointers_rename(&pointers, &arrival, given) != 0)
         judge_unnamed(HS_DIFFERS_POINT_POINTERS);

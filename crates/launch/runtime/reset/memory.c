@@ -509,15 +509,28 @@ static int has_processor(const volatile struct rseq *area)
     return 0;
 }
 
-/* Whether a dry run has left alone what the kernel writes, of which no snapshot has what a tool has written there. May fail for a tool that
- * has, if the kernel has moved it. */
-int hs_memory_kernels_are_kept(void)
+/* Whether these bytes of the kernel's area are as they were. */
+static int is_same(size_t from, size_t to)
 {
-    const size_t behind = offsetof(struct rseq, rseq_cs);
+    return memcmp((char *)rseq_area() + from, (char *)&noted_area + from, to - from) == 0;
+}
+
+/* What a dry run has done where the kernel writes. No snapshot holds these words. */
+enum hs_kernels hs_memory_kernels(void)
+{
+    /* Behind the flags are the node and the thread's number in this process (mm_cid), which change with the processor. Behind these, the
+     * kernel writes nothing. */
+    const size_t call = offsetof(struct rseq, rseq_cs), node = offsetof(struct rseq, flags) + sizeof(uint32_t);
+    const size_t last = node + 2 * sizeof(uint32_t);
     if (*hs_child_number() != (int)HS_SYS(SYS_gettid))
-        return 0;
-    return !__rseq_size || (has_processor(rseq_area()) &&
-                            memcmp((char *)rseq_area() + behind, (char *)&noted_area + behind, sizeof noted_area - behind) == 0);
+        return HS_KERNELS_WRITTEN;
+    if (!__rseq_size)
+        return HS_KERNELS_KEPT;
+    if (!has_processor(rseq_area()) || !is_same(call, node) || !is_same(last, sizeof noted_area))
+        return HS_KERNELS_WRITTEN;
+    /* On another processor the kernel has written all of it anew. */
+    const int is_kept = is_same(node, last) || rseq_area()->cpu_id != noted_area.cpu_id;
+    return is_kept ? HS_KERNELS_KEPT : HS_KERNELS_MOVED;
 }
 
 /* Restores everything that was saved. */

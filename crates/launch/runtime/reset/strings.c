@@ -246,35 +246,6 @@ static void draw(void)
 #endif
 }
 
-static int parity(const unsigned char *bytes)
-{
-    unsigned all = 0;
-    for (size_t i = 0; i < HS_RANDOM_BYTES; i++)
-        all ^= bytes[i];
-    return __builtin_parity(all);
-}
-
-/* The same for a dry run, after `turn` others with as many arguments. In two of four places the bytes are the opposite of those in the
- * place before: no bit that a tool keeps is the same in all, nor is the sum of all bits. */
-static void draw_dry(uint32_t argc, unsigned turn)
-{
-#ifndef HS_WITHOUT_RANDOM
-    static unsigned char drawn[ARGUMENTS_MAX + 1][2][HS_RANDOM_BYTES];
-    unsigned char (*const own)[HS_RANDOM_BYTES] = drawn[argc];
-    unsigned char *bytes = (unsigned char *)hs_strings_random();
-    if (!bytes)
-        return;
-    if (turn == 0) {
-        HS_SYS(SYS_getrandom, own, sizeof *drawn, 0);
-        own[1][0] ^= parity(own[0]) == parity(own[1]);
-    }
-    for (size_t i = 0; i < HS_RANDOM_BYTES; i++)
-        bytes[i] = turn % 2 ? (unsigned char)~own[turn / 2 % 2][i] : own[turn / 2 % 2][i];
-#else
-    (void)argc, (void)turn, (void)parity;
-#endif
-}
-
 /* The kernel lays the auxiliary vector behind the environment, and programs look for it there. It stays where it is, and a copy of it comes
  * behind each environment that leaves room for it below `end`. */
 static void lay_auxiliary(char **to, const void *end)
@@ -633,10 +604,40 @@ static int compare(void *part, void *copy, size_t size)
     return memcmp(copy, part, size) != 0;
 }
 
-/* Lays the strings of a dry run, of which there were `turn` before; -1 if the kernel does not let it. With one argument, nothing about it
- * is unknown, so that it lies as in a run. */
+static int parity(const unsigned char *bytes)
+{
+    unsigned all = 0;
+    for (size_t i = 0; i < HS_RANDOM_BYTES; i++)
+        all ^= bytes[i];
+    return __builtin_parity(all);
+}
+
+/* Draws the random bytes of a dry run, after `turn` others with as many arguments. While a snapshot is learned, those in every second place
+ * are the complement of those in the place before: no bit that a tool keeps is the same in all, nor is the sum of all bits. Later, a dry
+ * run is compared with what was learned, and has others each time. */
+static void draw_dry(uint32_t argc, unsigned turn, int is_learned)
+{
+#ifndef HS_WITHOUT_RANDOM
+    static unsigned char drawn[ARGUMENTS_MAX + 1][2][HS_RANDOM_BYTES];
+    unsigned char (*const own)[HS_RANDOM_BYTES] = drawn[argc];
+    unsigned char *bytes = (unsigned char *)hs_strings_random();
+    if (!bytes)
+        return;
+    if (turn == 0 || is_learned) {
+        HS_SYS(SYS_getrandom, own, sizeof *drawn, 0);
+        own[1][0] ^= parity(own[0]) == parity(own[1]);
+    }
+    for (size_t i = 0; i < HS_RANDOM_BYTES; i++)
+        bytes[i] = turn % 2 ? (unsigned char)~own[turn / 2 % 2][i] : own[turn / 2 % 2][i];
+#else
+    (void)argc, (void)turn, (void)is_learned, (void)parity;
+#endif
+}
+
+/* Lays the strings of a dry run, of which there were `turn` before, and which learns or compares; -1 if the kernel does not let it. With
+ * one argument, nothing about it is unknown, so that it lies as in a run. */
 int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call, const unsigned char *is_secret,
-                       unsigned turn)
+                       unsigned turn, int is_learned)
 {
     const enum place place = turn % HS_DRY_PLACES;
     const size_t name_size = strlen(job->strings) + 1;
@@ -659,7 +660,7 @@ int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, s
         return -1;
     memcpy(name, job->strings, name_size);
     memcpy(name - layout.gap_size, layout.gap, layout.gap_size);
-    draw_dry(dry.argc, turn);
+    draw_dry(dry.argc, turn, is_learned);
     layout.argv = array_for(job, start);
     clear(laid, laid->dry);
     memcpy(layout.argv, dry.argument, dry.argc * sizeof *dry.argument);

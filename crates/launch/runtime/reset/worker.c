@@ -131,12 +131,13 @@ static void run_dry(void)
 {
     static struct hs_call call;
     unsigned before;
+    int is_learned;
     if (worker.level != HS_AT_MAIN || !(hs_point_learns_from(worker.job) || worker.job->head->flags & HS_REQUEST_AUDIT))
         return;
-    const unsigned char *const is_secret = hs_point_may_run_dry(worker.job, &before);
+    const unsigned char *const is_secret = hs_point_may_run_dry(worker.job, &before, &is_learned);
     if (!is_secret)
         return;
-    if (hs_strings_lay_dry(worker.job, &worker.start, &call, is_secret, before) != 0)
+    if (hs_strings_lay_dry(worker.job, &worker.start, &call, is_secret, before, is_learned) != 0)
         hs_worker_give_up();
     make_ready();
     hs_point_begin_dry(worker.job, &call);

@@ -77,6 +77,7 @@ static struct {
 } parts;
 static const char *kept_text = "none";
 static volatile int *kept_number;
+static int was_number;
 static struct timespec kept_time;
 static volatile unsigned long kept_ticks;
 static char handler_stack[16384];
@@ -363,9 +364,13 @@ static void before(int argc, char **argv)
         break;
     case BESIDE_RANDOM: ((char *)getauxval(AT_RANDOM))[16] = (char)('0' + argc); break;
     case BIT_OF_RANDOM: early_result = bit_of_random(); break;
-    case KERNELS_AREA: *last_of_area() = (char)('0' + argc); break;
+    case KERNELS_AREA:
+        if (__rseq_size)
+            *last_of_area() = (char)('0' + argc);
+        break;
     case KERNELS_NUMBER:
         kept_number = number_of_thread();
+        was_number = *kept_number;
         *kept_number = 7000 + argc;
         break;
     /* In a fresh process this is about the stack. */
@@ -416,9 +421,9 @@ static void show(int argc, char **argv, int number)
     if (EARLY == BIT_OF_RANDOM)
         printf("bit %d\n", early_result == bit_of_random());
     if (EARLY == KERNELS_AREA)
-        printf("area %c\n", *last_of_area());
+        printf("area %d\n", !__rseq_size || *last_of_area() == '0' + argc);
     if (EARLY == KERNELS_NUMBER)
-        printf("number %d\n", *kept_number);
+        printf("number %d %d\n", *kept_number, was_number == getpid());
     if (EARLY == END_WRITES)
         printf("second %s\n", argc > 1 ? ((char **)__libc_stack_end)[2] : "none");
     if (EARLY == LIST_BEHIND || EARLY == END_BEHIND)

@@ -408,7 +408,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
 
     /// Records the inputs that constructors have looked at, which are in the key from now on.
     pub(super) fn take_note(&mut self, observed: &Observed, is_new: bool) {
-        self.is_observed = true;
+        self.is_observed |= observed.refusal.is_none();
         self.statistics.observed += u64::from(is_new);
         let mut learned = self.asked.add_looks(&observed.looks);
         for name in &observed.names {
