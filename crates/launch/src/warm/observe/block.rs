@@ -195,12 +195,19 @@ impl Run<'_> {
     fn move_variables(&mut self, to: &impl Fn(u64) -> u64, place: Place) -> Result<Vec<u64>, Refusal> {
         /// Most lines by which a variable is further from the next one.
         const GAP: u64 = 4;
+        /// No variable begins so near to the end of a page: libc's string functions would read from before it on, and that is a look at
+        /// another string.
+        const NEAR_END: u64 = 256;
         let mut lower = PAGE + LINE * (random() % (PAGE / LINE));
         let mut places = Vec::new();
         for index in (0..self.strings.len()).rev() {
             let Range { start, end } = self.strings[index].clone();
             lower += LINE * (2 + random() % GAP);
-            let other = place.in_line(to(start) - lower, start);
+            let mut other = place.in_line(to(start) - lower, start);
+            while other % PAGE > PAGE - NEAR_END {
+                lower += LINE;
+                other = place.in_line(to(start) - lower, start);
+            }
             let mut text = vec![0; (end - start) as usize];
             self.memory.read_exact_at(&mut text, start).map_err(lost)?;
             self.write(other - 1, &[0])?;
