@@ -23,7 +23,8 @@ pub enum Choice {
         /// Cold starts before the first zygote.
         after: u32,
     },
-    /// Each tool: from its first start on for its first key. For other keys, or after eviction, from the second start on.
+    /// Each tool, once its constructors have been observed ([`Policy::observe_after`]): from its first start on for its first key.
+    /// For other keys, or after eviction, from the second start on.
     Eager,
     /// Tools of these names (the last component of their path), from their first start on.
     Only(Vec<String>),
