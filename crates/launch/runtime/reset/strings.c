@@ -112,10 +112,19 @@ static int open_at(uintptr_t wanted)
     return 1;
 }
 
-/* Takes the place, for all forks of this zygote; -1 if there is none. Where addresses are not random, the stack is the last thing: then it
- * is somewhere below, as it is where the upper half of addresses ends soon behind the stack. Its addresses have the same upper half as
- * those that the kernel made: constructors may have kept that half, as observation runs do not vary it
- * (crates/launch/src/warm/observe/block.rs). */
+/* Whether nothing can be mapped right behind this address: addresses are not random, and the stack ends where all memory ends. */
+static int is_last(uintptr_t end)
+{
+    const long made = HS_SYS(SYS_mmap, end, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (made > 0)
+        HS_SYS(SYS_munmap, made, PAGE);
+    return made != (long)end;
+}
+
+/* Takes the place, for all forks of this zygote; -1 if there is none. Strings lie above the stack, as in a fresh process. Only where
+ * addresses are not random they lie somewhere below. Their addresses have the same upper half as those that the kernel made: constructors
+ * may have kept that half, as observation runs do not vary it (crates/launch/src/warm/observe/block.rs). Where that half ends soon behind
+ * the stack, once in some hundred processes, there is no place, and another process becomes the zygote. */
 int hs_strings_open(const struct hs_start *start)
 {
     struct hs_mapping map;
@@ -125,9 +134,10 @@ int hs_strings_open(const struct hs_start *start)
             end = map.to;
     const uintptr_t half = (uintptr_t)start->argv & -HALF;
     uintptr_t wanted = end + APART;
+    const int may_be_below = is_last(end);
     for (int place = 0; place <= PLACES; place++) {
         const uintptr_t behind = wanted + sizeof *laid;
-        const int is_clear = wanted > end || behind + GROWTH <= (uintptr_t)start->argv;
+        const int is_clear = wanted > end || (may_be_below && behind + GROWTH <= (uintptr_t)start->argv);
         if (wanted >= half && behind <= half + HALF && is_clear && open_at(wanted))
             return HS_SYS(SYS_mprotect, laid->dry, sizeof laid->dry, PROT_NONE) == 0 ? 0 : -1;
         wanted = half + place * (HALF / PLACES) + APART;

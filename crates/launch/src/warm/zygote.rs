@@ -98,7 +98,7 @@ impl Zygote {
         means: Means<'_>,
         observed: Option<&Observed>,
     ) -> Result<Self, Reason> {
-        /// Once in a thousand starts the stack lies where nothing else can have the same upper half of addresses.
+        /// Once in some hundred starts nothing above the stack can have the same upper half of addresses (runtime/reset/strings.c).
         const REFUSED_MAX: usize = 2;
         let mut refused = 0;
         loop {
