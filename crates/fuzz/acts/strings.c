@@ -62,3 +62,53 @@ DISTURB(strings_overwrite_before)
 {
     memset(own_argv[0] - 16, 'z', 16);
 }
+
+/* The end of the stack is at most so far from main's arrays, with requests of usual size. */
+#define NEAR (32 * 1024)
+
+static const uintptr_t *vector(void)
+{
+    char **end = environ;
+    while (*end)
+        end++;
+    return (const uintptr_t *)(end + 1);
+}
+
+/* Arrays, auxiliary vector, strings, the program's path, and the end of the stack follow each other. */
+OBSERVE(stack_above)
+{
+    char local;
+    const uintptr_t *word = vector();
+    while (*word)
+        word += 2;
+    const char *path = (const char *)getauxval(AT_EXECFN), *end = end_of_strings();
+    SAY3("frame %ld, vector %ld, strings %ld", (char *)own_argv > &local && (char *)own_argv - &local < NEAR, (char *)word < own_argv[0],
+         own_argv[0] - (char *)word < NEAR && end == path);
+}
+
+/* A fresh process has a fault some kilobytes above. */
+OBSERVE(stack_above_end)
+{
+    const char *end = (const char *)getauxval(AT_EXECFN);
+    end += strlen(end) + 1 + 8;
+    SAY2("near %ld, behind it %ld", end - (char *)own_argv < 2 * NEAR, probe_read(end) != 0);
+}
+
+/* What lies there besides, until the first string: mostly zeros. */
+OBSERVE(stack_above_zero)
+{
+    const uintptr_t *word = vector();
+    while (*word)
+        word += 2;
+    size_t others = 0;
+    for (const char *at = (const char *)(word + 2); at < own_argv[0]; at++)
+        others += *at != 0;
+    /* The random bytes, the platform's name; and another vector of less than 64 pairs. */
+    say("few %d", others < 1024);
+}
+
+DISTURB(stack_above_write)
+{
+    for (char *at = (char *)vector(); at < own_argv[0]; at++)
+        *at = 'y';
+}

@@ -25,7 +25,7 @@
 #define HS_TARGET_MAX 1024
 #define HS_WORKER_TARGET_MAX 60
 
-/* A zygote is started with this many arguments: they make room on its stack for the pointers of later requests. */
+/* A zygote of the largest requests is started with this many arguments: they make room on its stack for the pointers of later requests. */
 #define HS_ROOM 2500
 /* Words of a tool in which its constructors may keep the number of arguments. */
 #define HS_COUNTS_MAX 8
@@ -119,11 +119,8 @@ struct hs_request {
 /* To a worker: it runs main with a process number of its own (number.c), and answers first with a struct hs_reply that has that number. The
  * request's `pgid` is the group it belongs to. */
 #define HS_REQUEST_RENUMBER 128u
-/* To a zygote: the tool keeps a part of an address that may lead to the list of arguments. The observer has found it, as the zygote looks
- * for whole addresses only. */
-#define HS_REQUEST_KEEPS_LIST 256u
 /* To a worker: each number of arguments is learned from its first run on, though that may not pay (deferred/pays.c). */
-#define HS_REQUEST_LEARN 512u
+#define HS_REQUEST_LEARN 256u
 
 enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE,
                 HS_STAGE_RESET };

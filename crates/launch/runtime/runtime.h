@@ -204,35 +204,28 @@ HS_HIDDEN void hs_loader_tell(const struct hs_call *call);
 
 /* strings.c */
 HS_HIDDEN int hs_strings_open(const struct hs_start *start);
-HS_HIDDEN int hs_strings_note_variables(const struct hs_start *start);
 HS_HIDDEN int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start);
-HS_HIDDEN void hs_strings_keep_list(void);
-HS_HIDDEN HS_GENERAL int hs_strings_are_kept(const struct hs_start *start);
-HS_HIDDEN void hs_strings_part(void);
+HS_HIDDEN void hs_strings_keep_variables(void);
+HS_HIDDEN HS_GENERAL int hs_strings_are_kept(void);
 HS_HIDDEN void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN char *hs_strings_random(void);
 /* Of AT_RANDOM. */
 #define HS_RANDOM_BYTES 16
-/* Whether some of these bytes are of the kernel's random ones, which may look like anything. */
-static inline int hs_strings_are_random(const void *bytes, size_t size)
-{
-    const char *const from = (const char *)bytes, *const random = hs_strings_random();
-    return random && from + size > random && from < random + HS_RANDOM_BYTES;
-}
 HS_HIDDEN int hs_strings_show(void);
 HS_HIDDEN void hs_strings_hide(void);
 HS_HIDDEN struct hs_place hs_strings_place(void);
-HS_HIDDEN int hs_strings_are_fixed(const struct hs_job *job);
+HS_HIDDEN int hs_strings_are_complete(const struct hs_job *job);
 /* Places in which the strings of dry runs lie, one after the other: the number of the dry run modulo this. */
 #define HS_DRY_PLACES 4
 /* Variables whose values are hidden in dry runs. */
 #define HS_SECRETS_MAX 16
 HS_HIDDEN int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call,
                                  const unsigned char *is_secret, unsigned turn, int is_learned);
+HS_HIDDEN void hs_strings_show_stack(void);
 HS_HIDDEN void hs_strings_end_dry(void);
 HS_HIDDEN HS_GENERAL int hs_strings_is_hidden(const void *address);
 HS_HIDDEN HS_GENERAL const char *hs_strings_hidden(void);
-HS_HIDDEN int hs_strings_are_laid_at(const void *place);
+HS_HIDDEN HS_GENERAL int hs_strings_are_laid_at(const void *place);
 HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call);
 HS_HIDDEN size_t hs_strings_size_behind(void);
 /* The words for which hs_strings_name_of does not return 0, and few others: `word - from < size`, or the uppermost bits are a name's. */

@@ -76,9 +76,9 @@ fn compare(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) ->
 fn run(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) -> u64 {
     let tool = compare(victim, warm, request);
     assert_eq!(tool.only_forked, None, "{tool:?}");
-    // What is longer than a zygote's arguments has one of its own.
+    // There are three sizes of zygotes, for requests of different length.
     let zygotes = tool.zygotes;
-    assert!(zygotes <= 2, "{tool:?}");
+    assert!(zygotes <= 3, "{tool:?}");
     assert_eq!((tool.forks, tool.resets), (zygotes, ROUNDS as u64 - zygotes), "{tool:?}");
     tool.at_point
 }
@@ -280,8 +280,8 @@ fn what_is_written_beside_what_each_process_has_of_its_own_is_kept() {
     for what in ["BESIDE_RANDOM", "BIT_OF_RANDOM", "KERNELS_AREA", "KERNELS_NUMBER"] {
         for launcher in [unaudited(), audited()] {
             let tool = compare(&early(what), &launcher, same_environment);
-            // Where the kernel has no such area, the tool writes nothing.
-            assert!(tool.at_point == 0 || what == "KERNELS_AREA", "{what}: {}", tool.at_point);
+            // Where the kernel has no such area, the tool writes nothing. A look for random bytes may itself be where runs begin.
+            assert!(tool.at_point == 0 || what != "KERNELS_NUMBER", "{what}: {}", tool.at_point);
         }
     }
     let number = early("KERNELS_NUMBER");
@@ -349,15 +349,17 @@ fn whatever_else_a_tool_does_before_keeps_it_at_main() {
 /// The next run has its own strings, whatever a run has written among them.
 #[test]
 fn a_tool_that_overwrites_its_arguments_leaves_them_to_no_other_run() {
-    for what in ["OVERWRITES", "WRITES_NAME", "WRITES_AROUND"] {
+    for what in ["OVERWRITES", "WRITES_NAME"] {
         for launcher in [unaudited(), audited()] {
             run(&early(what), &launcher, same_environment);
         }
     }
-    // The pages of which the access was set are not used again.
-    for launcher in [unaudited(), audited()] {
-        let tool = compare(&early("PROTECTS"), &launcher, same_environment);
-        assert_eq!(tool.resets, 0, "{tool:?}");
+    // The pages of which the access was set are not used again, nor those that are zero between the arrays and the strings.
+    for what in ["PROTECTS", "WRITES_AROUND"] {
+        for launcher in [unaudited(), audited()] {
+            let tool = compare(&early(what), &launcher, same_environment);
+            assert_eq!(tool.resets, 0, "{what}: {tool:?}");
+        }
     }
 }
 

@@ -169,18 +169,22 @@ fn the_kernels_cells_are_new_in_each_run() {
     compare(&[&["cells", "write"], &["cells"]]);
 }
 
-/// In a fresh process the arrays lie on the stack, so that this is a crash, or another one later.
+/// In a fresh process this may be a crash: the stack ends some kilobytes above.
 #[test]
-fn a_run_that_overruns_a_buffer_towards_its_arguments_is_not_believed() {
+fn a_run_that_overruns_a_buffer_beyond_its_arguments_is_not_believed() {
     let tool = tool();
-    for run in [&["over"][..], &["over", "below"]] {
-        for launcher in launchers() {
-            for round in 0..ROUNDS {
-                let (_, exit) = start(&launcher, &tool, &case(run));
-                assert!(!exit.via.is_warm() || exit.doubtful, "{run:?} in round {round}, {:?}", exit.via);
-            }
+    for launcher in launchers() {
+        for round in 0..ROUNDS {
+            let (_, exit) = start(&launcher, &tool, &case(&["over"]));
+            assert!(!exit.via.is_warm() || exit.doubtful, "in round {round}, {:?}", exit.via);
         }
     }
+}
+
+/// The frames of libc lie there in each process.
+#[test]
+fn a_run_that_overruns_a_buffer_towards_its_arguments_is_as_in_a_fresh_process() {
+    compare(&[&["cells"], &["over", "below"], &["cells"]]);
 }
 
 #[test]

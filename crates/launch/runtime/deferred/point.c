@@ -174,7 +174,7 @@ void hs_point_renumbered(void)
 static struct variant *variant_of(const struct hs_job *request)
 {
     const uint32_t argc = request->head->argc;
-    if (!point.is_open || argc >= ARGUMENTS_MAX || !hs_strings_are_fixed(request))
+    if (!point.is_open || argc >= ARGUMENTS_MAX || !hs_strings_are_complete(request))
         return NULL;
     if (!point.number_of[argc]) {
         if (point.count == VARIANTS_MAX)
@@ -501,6 +501,7 @@ static void arrived(void)
     struct hs_pointers pointers;
     uintptr_t given;
     const int number = errno;
+    hs_strings_show_stack();
     hs_pays_arrived();
     const enum hs_kernels kernels = hs_memory_kernels();
     if (kernels == HS_KERNELS_MOVED)

@@ -52,7 +52,7 @@ void hs_pointers_forget(void)
 static int rename_word(uint64_t *place)
 {
     uint64_t name;
-    if (hs_strings_are_random(place, sizeof *place))
+    if (hs_strings_are_laid_at(place))
         return 0;
     const int found = hs_strings_name_of(*place, &name);
     if (found <= 0)

@@ -158,8 +158,6 @@ static int make_fork(const struct hs_start *start, struct hs_call *call, struct 
 {
     if (hs_strings_learn_counts(&server.job, start) != 0)
         return 0;
-    if (server.job.head->flags & HS_REQUEST_KEEPS_LIST)
-        hs_strings_keep_list();
     hs_residue_clear(&server.job, server.stack_low);
     if (server.job.head->flags & HS_REQUEST_WORKER && !worker_possible(server.job.head->flags)) {
         reply->stage = HS_STAGE_RESET;
@@ -306,7 +304,7 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     uint32_t doubts = become_zygote(0);
     lower_stack(start);
     doubts |= hs_snapshot_doubts(start);
-    if (hs_strings_open(start) != 0 || hs_strings_note_variables(start) != 0)
+    if (hs_strings_open(start) != 0)
         doubts |= HS_DOUBT_KERNEL;
     hs_loader_find(start);
     hs_nested_open();

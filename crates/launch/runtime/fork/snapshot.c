@@ -75,25 +75,22 @@ static int descriptors_opened(void)
     return count != 6 || total != 0 + 1 + 2 + HS_SLOTS_FD + HS_CONTROL_FD + HS_RUNTIME_FD;
 }
 
-/* The parts of the block on the stack that the tool keeps, in whatever memory it has. A tool that keeps the list of arguments has later
- * requests laid into that. The observer finds tools that keep its length (crates/launch/src/warm/observe/compare.rs). */
-enum { KEPT_STRING = 1, KEPT_ENVIRONMENT = 2, KEPT_LIST = 4 };
+/* The parts of the block on the stack that the tool keeps, in whatever memory it has. Each request has its list of arguments where the
+ * zygote has its own. The observer finds tools that keep its length (crates/launch/src/warm/observe/compare.rs). */
+enum { KEPT_STRING = 1, KEPT_ENVIRONMENT = 2, KEPT_VARIABLE = 4 };
 
 /* libc and ld.so themselves keep the lists and the name. What else they have they were given (on_exit, optarg). */
 static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high, int is_libcs)
 {
     if (!is_libcs && word == (uintptr_t)start->envp)
         return KEPT_ENVIRONMENT;
-    /* Their number lies before them: who counts from 1 keeps a pointer to that. */
-    if (!is_libcs && word >= (uintptr_t)(start->argv - 1) && word < (uintptr_t)start->envp)
-        return KEPT_LIST;
     if (word < low || word >= high)
         return 0;
     if (word < (*start->envp ? (uintptr_t)*start->envp : high))
         return is_libcs && word <= low + strlen(start->argv[0]) ? 0 : KEPT_STRING;
     for (char **var = start->envp; *var; var++)
         if (word >= (uintptr_t)*var && word <= (uintptr_t)*var + strlen(*var))
-            return hs_asked_for(*var) ? 0 : KEPT_ENVIRONMENT;
+            return hs_asked_for(*var) ? KEPT_VARIABLE : KEPT_ENVIRONMENT;
     return 0;
 }
 
@@ -149,43 +146,22 @@ static int keeps_by_design(const struct hs_mapping *map)
     return starts(map->path, "/memfd:hotstart") || strcmp(map->path, "[stack]") == 0 || hs_own_has(map->from, map->to - map->from);
 }
 
-/* Whether an object looks up symbols of the loader's first version, which are __libc_stack_end and _r_debug: by the former it finds the
- * arrays that the kernel has laid. */
-static int finds_list(struct dl_phdr_info *info, size_t size, void *data)
+/* Pointers to variables in what the loader has made read-only, its own data among it. */
+static int scan_sealed(struct dl_phdr_info *info, size_t size, void *data)
 {
-    const ElfW(Dyn) *entry = NULL;
-    const char *strings = NULL;
-    const ElfW(Verneed) *needed = NULL;
+    const struct hs_start *start = data;
     extern const char __ehdr_start[] HS_HIDDEN;
     (void)size;
-    (void)data;
     if (info->dlpi_addr == (uintptr_t)__ehdr_start)
         return 0;
+    unsigned found = 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const part = &info->dlpi_phdr[i];
-        const uintptr_t at = info->dlpi_addr + part->p_vaddr;
-        if (part->p_type == PT_LOAD && part->p_flags & PF_X && hs_imports_have(at))
-            return 0;
-        if (part->p_type == PT_DYNAMIC)
-            entry = (const ElfW(Dyn) *)at;
+        const uintptr_t from = info->dlpi_addr + part->p_vaddr, page = 4096;
+        if (part->p_type == PT_GNU_RELRO)
+            found |= scan(from & -page, (from + part->p_memsz) & -page, start, 1);
     }
-    for (; entry && entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_STRTAB)
-            strings = (const char *)entry->d_un.d_ptr;
-        if (entry->d_tag == DT_VERNEED)
-            needed = (const ElfW(Verneed) *)(info->dlpi_addr + entry->d_un.d_ptr); /* the one that ld.so has not relocated */
-    }
-    /* The kernel's own object has addresses that nobody has relocated, and needs nothing. */
-    while (needed && strings) {
-        const ElfW(Vernaux) *version = (const ElfW(Vernaux) *)((const char *)needed + needed->vn_aux);
-        for (unsigned i = 0; starts(strings + needed->vn_file, "ld-linux") && i < needed->vn_cnt; i++) {
-            if (strcmp(strings + version->vna_name, "GLIBC_2.2.5") == 0)
-                return 1;
-            version = (const ElfW(Vernaux) *)((const char *)version + version->vna_next);
-        }
-        needed = needed->vn_next ? (const ElfW(Verneed) *)((const char *)needed + needed->vn_next) : NULL;
-    }
-    return 0;
+    return found & (KEPT_VARIABLE | KEPT_ENVIRONMENT) ? 1 : 0;
 }
 
 /* Without `start`, what the tool keeps of its arguments and its environment does not matter. */
@@ -211,8 +187,8 @@ static uint32_t mapping_doubts(const struct hs_start *start)
         else if (start && !keeps_by_design(&now))
             keeps |= scan(now.from, now.to, start, hs_imports_is_libcs(now.path));
     }
-    if (keeps & KEPT_LIST || dl_iterate_phdr(finds_list, NULL))
-        hs_strings_keep_list();
+    if (start && (keeps & KEPT_VARIABLE || dl_iterate_phdr(scan_sealed, (void *)start)))
+        hs_strings_keep_variables();
     if (keeps & KEPT_STRING)
         found |= HS_DOUBT_ARGUMENTS;
     if (keeps & KEPT_ENVIRONMENT)

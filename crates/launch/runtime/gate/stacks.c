@@ -50,8 +50,11 @@ void hs_stacks_begin(void)
     if (stacks.is_used)
         hs_zero((uintptr_t)stacks.known, (uintptr_t)(stacks.known + THREADS));
     stacks.is_used = 0;
-    const unsigned long frame = getauxval(AT_MINSIGSTKSZ);
-    stacks.room = (frame ? frame : FRAME_BYTES) + OWN_ROOM;
+    /* Once: in a dry run the auxiliary vector may be hidden. */
+    if (!stacks.room) {
+        const unsigned long frame = getauxval(AT_MINSIGSTKSZ);
+        stacks.room = (frame ? frame : FRAME_BYTES) + OWN_ROOM;
+    }
 }
 
 /* A thread is made on this stack. A pointer is used again when its thread has ended. */

@@ -443,6 +443,9 @@ static size_t piece(uintptr_t at, uintptr_t to)
 static size_t rseq_size(struct rseq *area)
 {
     static size_t known;
+    /* In a dry run the auxiliary vector may be hidden. */
+    if (known)
+        return known;
     const size_t sizes[] = {sizeof *area, (getauxval(AT_RSEQ_FEATURE_SIZE) + sizeof *area - 1) & -sizeof *area, __rseq_size};
     for (size_t i = 0; !known && i < sizeof sizes / sizeof *sizes; i++)
         if (HS_SYS(SYS_rseq, area, sizes[i], RSEQ_FLAG_UNREGISTER, RSEQ_SIG) == 0) {

@@ -1,15 +1,20 @@
 /* Places the arguments and environment of a request, and the pointers to them.
  *
- * All lies above the stack, in the order that the kernel has: number, arrays, auxiliary vector; then the strings side by side, with the
- * program's name behind them, eight bytes of zero, and the end of the mapping. So a tool that reads or writes beside a string, or beyond
- * the last one, meets what it meets in a fresh process. Only the distance from the arrays to the strings is larger: it has room for
- * all requests. What a run has written there is gone before the next.
+ * All lies where the kernel has laid it in this process, and in the same order: number, arrays, auxiliary vector; random bytes and the
+ * platform's name; then, up to the program's path and eight bytes of zero at the end of the stack, the strings side by side. So a tool
+ * that compares these addresses, or reads or writes beyond its own frame or a string, meets what it meets in a fresh process. A zygote is
+ * given more arguments, and a longer one, than its requests have (crates/launch/src/warm/refused.rs), which makes room for all this. Where
+ * a request takes less, there are zeros in between, as the kernel leaves some kilobytes by chance. What a run has written there is gone
+ * before the next.
+ *
+ * A tool that keeps a pointer to a variable, which its constructors asked for, is given its strings elsewhere: above the stack.
  *
  * In a dry run (point.c) main is given other strings, in a place of their own: the first argument and the environment, and addresses of
  * arguments, which cannot be read. What lies beside these, and where, is not the same in one dry run and the next (enum place), and their
  * lengths are random. So are those values of variables that the snapshot is not to depend on. A state that depends on any of this differs
  * between dry runs. The first argument always ends a page, and variables that are not secret lie as far from the end of one in each dry
- * run: string functions leave other traces in registers elsewhere.
+ * run: string functions leave other traces in registers elsewhere. Where strings lie in a run, and all else behind the page of the arrays,
+ * cannot be read: a look there is where the snapshot is taken.
  *
  * Pointers into the strings of a dry run are kept under names (hs_strings_name_of), which stand for the same places in the
  * strings of a later request.
@@ -31,13 +36,14 @@ extern char *__progname, *__progname_full;
 extern char *program_invocation_name, *program_invocation_short_name;
 
 #define PAGE 4096
-#define POINTERS_OF_PAGE (PAGE / sizeof(char *))
 /* As many strings as a message has, and the program's name. */
 #define STRINGS_ROOM (HS_MESSAGE_MAX + 2 * PAGE)
-/* The kernel lays random bytes and the platform's name between the auxiliary vector and the strings. */
-#define GAP_MAX 256
+/* The most that a zygote has on the stack above its frames, and more than that. */
+#define NOTED_ROOM (512 * 1024)
 /* Zero bytes behind the last string (fs/exec.c). */
 #define TAIL 8
+/* Words of an auxiliary vector (AT_VECTOR_SIZE in the kernel is smaller). */
+#define VECTOR_MAX 256
 /* Arguments of a dry run, and the longest that one of them seems to be. */
 #define ARGUMENTS_MAX 256
 #define LENGTH_MAX 256
@@ -45,52 +51,54 @@ extern char *program_invocation_name, *program_invocation_short_name;
 #define ALIGNED 64
 /* From one hidden argument to the next: next to nothing, and then more than nearly all arguments are long. */
 #define NEAR_MAX 8
+/* Pages around a secret variable in a dry run, at most. */
+#define PAGES_OF_SECRET 6
 #define FAR (2 * PAGE)
 _Static_assert(STRINGS_ROOM % PAGE == 0, "the strings end a page");
 
-/* Where all this is. No snapshot has it (hs_strings_place). */
+/* Memory above the stack. No snapshot has it (hs_strings_place). */
 static struct laid {
-    /* At its end: the environment's array follows the arguments', as the kernel has it, and their number comes before them. */
-    char *arguments[POINTERS_OF_PAGE];
-    char *variables[7 * POINTERS_OF_PAGE]; /* and the auxiliary vector behind them */
     /* Of dry runs; nothing else can read this. Each place has an area of its own, so that no number of a page or of a larger piece of
      * memory is the same in all. */
     union area {
         struct {
             char before[PAGE]; /* can never be read */
             char names[6][PAGE]; /* one has the first argument at its end, and the one before it may have what lies before that */
-            char arguments[(ARGUMENTS_MAX + 6) * PAGE], environment[STRINGS_ROOM + (6 * HS_SECRETS_MAX + 12) * PAGE];
+            char arguments[(ARGUMENTS_MAX + 6) * PAGE], environment[STRINGS_ROOM + (PAGES_OF_SECRET * HS_SECRETS_MAX + 12) * PAGE];
             char behind[PAGE]; /* can never be read */
         };
         char all[2ul << 20];
     } dry[HS_DRY_PLACES];
-    char strings[STRINGS_ROOM];
+    char noted[NOTED_ROOM];     /* a copy of what lies on the stack, while a dry run goes on */
+    char strings[STRINGS_ROOM]; /* those that do not lie on the stack */
 } *laid;
 _Static_assert((ARGUMENTS_MAX + 2) / 2 * (FAR + NEAR_MAX) + 2 * PAGE <= sizeof laid->dry->arguments, "all arguments have room");
 _Static_assert(HS_MESSAGE_MAX <= sizeof laid->dry->arguments, "also with their own lengths");
 _Static_assert(sizeof(union area) == sizeof laid->dry->all, "an area is large enough");
 /* From the end of the last mapping below, and to its own end. */
-#define APART (16 * PAGE)
-#define ARRAYS_SIZE (sizeof laid->arguments + sizeof laid->variables)
+#define APART (4 * PAGE)
 
 static struct {
-    int is_apart; /* main's arrays are not the kernel's */
-    int in_place; /* or are they, since the tool keeps a pointer to them? */
-    int is_fixed; /* the arrays are where they are in every request with as many arguments */
-    /* What this request has where the kernel laid its own. */
-    char **laid_from;
-    size_t laid_words;
+    int keeps_variables; /* the tool does, so that strings lie above the stack */
+    int is_dry;          /* a dry run is under way, of which nothing is believed */
+    int is_complete;     /* the request's arrays and auxiliary vector lie below the kernel's */
     char **argv;
+    char *behind;                    /* the arrays, and the vector if that has room there */
     char *begin, *environment, *end; /* of the strings */
     /* Where the tool keeps the number of arguments. */
     uint32_t *counts[HS_COUNTS_MAX], count_count;
-    /* The auxiliary vector, which the kernel laid behind the environment, and for which libraries look there. */
-    const uintptr_t *auxiliary;
-    size_t auxiliary_words;
-    /* What it laid between that and the first string, and behind the last one. */
-    const char *gap, *last;
-    size_t gap_size, last_size;
 } layout;
+
+/* What the kernel has laid on the stack, from low to high addresses. */
+static struct {
+    char *number;                                /* of arguments, right before their array */
+    char *auxiliary, *auxiliary_end;             /* the vector, for which libraries look behind the environment */
+    char *room;                                  /* from there on strings may lie: behind the random bytes and the platform's name */
+    char *path, *end;                            /* the program's, and the zeros behind it */
+    size_t path_size;
+    uintptr_t copy[VECTOR_MAX]; /* of the vector */
+    size_t words;
+} block;
 
 /* Bytes of addresses that have the same upper half. */
 #define HALF (1ul << 32)
@@ -121,11 +129,11 @@ static int is_last(uintptr_t end)
     return made != (long)end;
 }
 
-/* Takes the place, for all forks of this zygote; -1 if there is none. Strings lie above the stack, as in a fresh process. Only where
- * addresses are not random they lie somewhere below. Their addresses have the same upper half as those that the kernel made: constructors
- * may have kept that half, as observation runs do not vary it (crates/launch/src/warm/observe/block.rs). Where that half ends soon behind
- * the stack, once in some hundred processes, there is no place, and another process becomes the zygote. */
-int hs_strings_open(const struct hs_start *start)
+/* Takes memory above the stack; -1 if there is none. Only where addresses are not random it lies below. Its addresses have the same upper
+ * half as those that the kernel made: constructors may have kept that half, as observation runs do not vary it
+ * (crates/launch/src/warm/observe/block.rs). Where that half ends soon behind the stack, once in some hundred processes, there is no place,
+ * and another process becomes the zygote. */
+static int open_above(const struct hs_start *start)
 {
     struct hs_mapping map;
     uintptr_t end = 0;
@@ -145,6 +153,20 @@ int hs_strings_open(const struct hs_start *start)
     return -1;
 }
 
+static char *page_of(const char *at)
+{
+    return (char *)((uintptr_t)at & -(uintptr_t)PAGE);
+}
+
+/* The kernel's random bytes for this process; NULL if it has given none. */
+char *hs_strings_random(void)
+{
+    static char *bytes;
+    if (!bytes)
+        bytes = (char *)getauxval(AT_RANDOM);
+    return bytes;
+}
+
 /* The variables as the kernel has laid them, and a copy. */
 static struct {
     const char *strings;
@@ -152,8 +174,8 @@ static struct {
     size_t size;
 } variables;
 
-/* Takes note of them in the zygote; -1 if there is no memory. */
-int hs_strings_note_variables(const struct hs_start *start)
+/* Takes note of them, where they stay; -1 if there is no memory. */
+static int note_variables(const struct hs_start *start)
 {
     uintptr_t low, high, from = 0, to = 0;
     hs_title_stack(&low, &high);
@@ -176,7 +198,49 @@ int hs_strings_note_variables(const struct hs_start *start)
     return 0;
 }
 
-/* Where the strings and arrays of a request are. */
+/* Finds what the kernel has laid; -1 if it is not as expected. */
+static int find_block(const struct hs_start *start)
+{
+    const char *const platform = (const char *)getauxval(AT_PLATFORM), *const random = hs_strings_random();
+    char **end = start->envp;
+    while (*end)
+        end++;
+    const uintptr_t *word = (const uintptr_t *)(end + 1);
+    block.number = (char *)(start->argv - 1);
+    block.auxiliary = (char *)word;
+    while (*word)
+        word += 2;
+    block.room = block.auxiliary_end = (char *)(word + 2);
+    block.words = (size_t)(word + 2 - (uintptr_t *)block.auxiliary);
+    if (block.words > VECTOR_MAX)
+        return -1;
+    memcpy(block.copy, block.auxiliary, block.words * sizeof *block.copy);
+    block.path = (char *)getauxval(AT_EXECFN);
+    if (block.path < block.room || random < block.room || random >= block.path)
+        return -1;
+    block.path_size = strlen(block.path) + 1;
+    block.end = block.path + block.path_size + TAIL;
+    if (page_of(block.end) != block.end)
+        return -1;
+    block.room = (char *)random + HS_RANDOM_BYTES;
+    if (platform >= block.room && platform < block.path)
+        block.room = (char *)platform + strlen(platform) + 1;
+    return block.room <= block.path && block.end - block.number <= NOTED_ROOM ? 0 : -1;
+}
+
+/* Takes the place for requests' strings, for all forks of this zygote; -1 if there is none. What is on the stack of its own arguments and
+ * environment goes, as nothing leads there any more. */
+int hs_strings_open(const struct hs_start *start)
+{
+    if (open_above(start) != 0 || find_block(start) != 0)
+        return -1;
+    if (layout.keeps_variables)
+        return note_variables(start);
+    hs_zero((uintptr_t)block.room, (uintptr_t)block.path);
+    return 0;
+}
+
+/* Where strings lie that do not lie on the stack. */
 struct hs_place hs_strings_place(void)
 {
     return (struct hs_place){(char *)laid, laid ? sizeof *laid : 0};
@@ -196,35 +260,10 @@ int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *sta
     return 0;
 }
 
-/* The tool keeps a pointer to the arrays that the kernel made, or a part of one. Main must then be given these arrays, as it may change
- * them. A pointer by chance is enough: clang's constructors copy one from the stack, where they have not written; those of a static opt
- * two bytes of one. */
-void hs_strings_keep_list(void)
+/* The tool keeps a pointer to a variable. It stays where it is. */
+void hs_strings_keep_variables(void)
 {
-    layout.in_place = 1;
-}
-
-/* Finds what the kernel has laid besides, before the first request is laid out. */
-static void find_auxiliary(const struct hs_start *start)
-{
-    char **end = start->envp;
-    while (*end)
-        end++;
-    layout.auxiliary = (const uintptr_t *)(end + 1);
-    for (layout.auxiliary_words = 0; layout.auxiliary[layout.auxiliary_words]; layout.auxiliary_words += 2)
-        ;
-    layout.auxiliary_words += 2;
-    layout.last = (const char *)getauxval(AT_EXECFN);
-    layout.last_size = layout.last ? strlen(layout.last) + 1 : 0;
-    layout.gap = (const char *)(layout.auxiliary + layout.auxiliary_words);
-    const size_t gap = (size_t)(start->argv[0] - layout.gap);
-    layout.gap_size = start->argv[0] > layout.gap && gap <= GAP_MAX ? gap : 0;
-}
-
-/* From here on, main's arrays are apart from the ones that the kernel made. */
-void hs_strings_part(void)
-{
-    layout.is_apart = 1;
+    layout.keeps_variables = 1;
 }
 
 static char **point_at(char **out, char *strings, uint32_t count)
@@ -237,15 +276,6 @@ static char **point_at(char **out, char *strings, uint32_t count)
     return out;
 }
 
-/* The kernel's random bytes for this process; NULL if it has given none. */
-char *hs_strings_random(void)
-{
-    static char *bytes;
-    if (!bytes)
-        bytes = (char *)getauxval(AT_RANDOM);
-    return bytes;
-}
-
 /* Draws them anew for each request: programs take seeds and the names of files from there. libc has made its guards of them before main,
  * which stay. */
 static void draw(void)
@@ -256,86 +286,43 @@ static void draw(void)
 #endif
 }
 
-/* The kernel lays the auxiliary vector behind the environment, and programs look for it there. It stays where it is, and a copy of it comes
- * behind each environment that leaves room for it below `end`. */
-static void lay_auxiliary(char **to, const void *end)
-{
-    const size_t size = layout.auxiliary_words * sizeof *layout.auxiliary;
-    if ((uintptr_t)to + size <= (uintptr_t)end)
-        memcpy(to, layout.auxiliary, size);
-}
-
-/* The number of words that a request lays where the kernel has laid its own: the number of arguments, the arrays, the auxiliary vector. */
-static size_t laid_words(const struct hs_job *job)
-{
-    return job->head->argc + job->head->envc + 3 + layout.auxiliary_words;
-}
-
-static char *page_of(const char *at)
-{
-    return (char *)((uintptr_t)at & -(uintptr_t)PAGE);
-}
-
 static void clear(void *from, void *to)
 {
     if (!hs_memory_clear((uintptr_t)from, (uintptr_t)to))
         hs_zero((uintptr_t)from, (uintptr_t)to);
 }
 
-/* Where the array of arguments begins. The loader aligns its frames, so observation runs have the lowest bits of its address in common, and
- * a constructor may have kept those: they are the same here. */
-static char **array_for(const struct hs_job *job, const struct hs_start *start)
+static void zero(char *from, char *to)
 {
-    const uint32_t argc = job->head->argc;
-    const size_t most = POINTERS_OF_PAGE - 3 - ALIGNED / sizeof(char *), words = laid_words(job);
-    const int has_room = start->argv - 1 + words <= (char **)layout.auxiliary && words <= ARRAYS_SIZE / sizeof(char *);
-    const size_t behind = job->head->envc + 1 + layout.auxiliary_words;
-    layout.is_fixed = layout.is_apart && has_room && argc <= most && behind <= sizeof laid->variables / sizeof *laid->variables;
-    layout.laid_from = start->argv - 1;
-    layout.laid_words = has_room ? words : argc + job->head->envc + 3;
-    if (!layout.is_apart || layout.in_place)
-        return start->argv;
-    if (!layout.is_fixed)
-        return laid->arguments + (uintptr_t)start->argv % ALIGNED / sizeof(char *);
-    char **array = laid->variables - (argc + 1);
-    return array - ((uintptr_t)array - (uintptr_t)start->argv) % ALIGNED / sizeof(char *);
+    if (from < to)
+        hs_zero((uintptr_t)from, (uintptr_t)to);
 }
 
-static long drop(char *from, char *to)
+/* Clears all that runs may have written to above the stack. The pages that this request needs are written with zeros, all others dropped:
+ * that takes less time than to ask which of them exist. */
+static void clear_above(char *begin)
 {
-    return from < to ? HS_SYS(SYS_madvise, from, to - from, MADV_DONTNEED) : 0;
-}
-
-/* Clears all that runs may have written to. The pages that this request needs are written with zeros, all others dropped: that takes less
- * time than to ask which of them exist. */
-static void clear_for(const struct hs_job *job, const struct hs_start *start)
-{
-    char *const low = page_of(layout.begin - layout.gap_size), *above = (char *)laid;
-    if (layout.argv != start->argv) {
-        above = (char *)(layout.argv + job->head->argc + job->head->envc + 2 + layout.auxiliary_words);
-        above = above < (char *)laid->dry ? page_of(above + PAGE - 1) : (char *)laid->dry;
-    }
-    if (drop(above, (char *)laid->dry) != 0 || drop(laid->strings, low) != 0) {
-        clear(laid, laid->dry);
-        clear(laid->strings, laid + 1);
-    }
-    hs_zero((uintptr_t)laid, (uintptr_t)above);
+    char *const low = page_of(begin);
+    if (laid->strings < low && HS_SYS(SYS_madvise, laid->strings, low - laid->strings, MADV_DONTNEED) != 0)
+        clear(laid->strings, low);
     hs_zero((uintptr_t)low, (uintptr_t)(laid + 1));
 }
 
-/* Tells the arrays, which are complete, to all that main or libc may ask; also in the array that the kernel laid on the stack, so that a
- * kept pointer to it leads to the right strings. */
+/* Has the arrays, which are complete, followed by the auxiliary vector, and tells them to all that main or libc may ask. The vector stays
+ * where it was as well, since libc looks for it there. */
 static void tell(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
 {
-    const uint32_t argc = job->head->argc, count = argc + job->head->envc + 2;
-    char **argv = layout.argv;
+    const uint32_t argc = job->head->argc;
+    char **const argv = start->argv;
+    char *const behind = (char *)(argv + argc + job->head->envc + 2);
+    const size_t size = (size_t)(block.auxiliary_end - block.auxiliary);
     ((long *)argv)[-1] = argc;
-    ((long *)start->argv)[-1] = argc; /* as __libc_stack_end leads there */
-    if (argv != start->argv) {
-        memcpy(start->argv, argv, count * sizeof *argv);
-        lay_auxiliary(argv + count, laid->dry);
-    }
-    lay_auxiliary(start->argv + count, layout.auxiliary);
+    layout.argv = argv;
+    layout.is_complete = behind + size <= block.auxiliary;
+    if (layout.is_complete)
+        memcpy(behind, block.auxiliary, size);
+    layout.behind = layout.is_complete ? behind + size : behind;
+    zero(layout.behind, block.auxiliary);
     *call = (struct hs_call){(int)argc, argv, argv + argc + 1};
     for (uint32_t i = 0; i < layout.count_count; i++)
         *layout.counts[i] = argc;
@@ -346,61 +333,66 @@ static void tell(const struct hs_job *job, const struct hs_start *start, struct 
     program_invocation_short_name = __progname = slash ? slash + 1 : argv[0];
 }
 
-#if HS_RESETS
-/* A copy of the number and the arrays that the kernel has laid, as this run is given them. */
-static struct {
-    long words[ARRAYS_SIZE / sizeof(long)];
-    size_t size;
-} told;
-
-static void note_told(const struct hs_job *job, const struct hs_start *start)
+/* Whether strings of this size lie on the stack. */
+static int fit_on_stack(size_t size)
 {
-    told.size = (job->head->argc + job->head->envc + 3) * sizeof(long);
-    if (layout.argv == start->argv || told.size > sizeof told.words)
-        told.size = 0;
-    memcpy(told.words, start->argv - 1, told.size);
+    return !layout.keeps_variables && size <= (size_t)(block.path - block.room);
 }
-
-/* Whether a run has left everything around main's arrays as it was. In a fresh process these are on the stack: what runs over a buffer of
- * main's would have hit them, and what lies below them is the frame to which main returns. */
-int hs_strings_are_kept(const struct hs_start *start)
-{
-    /* A constructor may have kept one that it asked for. main has another, with the same text. */
-    for (size_t i = 0; i < variables.size; i++)
-        if (((const volatile char *)variables.copy)[i] != variables.strings[i])
-            return 0;
-    const long *const words = (const long *)(start->argv - 1), *const end = (const long *)(layout.argv - 1);
-    for (size_t i = 0; i < told.size / sizeof(long); i++)
-        if (words[i] != told.words[i])
-            return 0;
-    for (const long *word = (const long *)laid; told.size && word < end; word++)
-        if (*word)
-            return 0;
-    return 1;
-}
-#endif
 
 /* Puts the request's arguments and environment wherever libc, the kernel and main look for them. */
 void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
 {
     const size_t size = (size_t)(job->end - job->strings);
-    if (!layout.auxiliary)
-        find_auxiliary(start);
     draw();
-    layout.argv = array_for(job, start);
-    layout.begin = (char *)(laid + 1) - TAIL - layout.last_size - size;
+    if (fit_on_stack(size)) {
+        layout.end = block.path;
+        layout.begin = layout.end - size;
+        zero(block.room, layout.begin);
+    } else {
+        layout.end = (char *)(laid + 1) - TAIL - block.path_size;
+        layout.begin = layout.end - size;
+        clear_above(layout.begin);
+        memcpy(layout.end, block.path, block.path_size);
+    }
     layout.environment = layout.begin + (job->environment - job->strings);
-    layout.end = layout.begin + size;
-    clear_for(job, start);
-    memcpy(layout.begin - layout.gap_size, layout.gap, layout.gap_size);
     memcpy(layout.begin, job->strings, size);
-    memcpy(layout.end, layout.last, layout.last_size);
-    point_at(point_at(layout.argv, layout.begin, job->head->argc), layout.environment, job->head->envc);
+    point_at(point_at(start->argv, layout.begin, job->head->argc), layout.environment, job->head->envc);
     tell(job, start, call);
-#if HS_RESETS
-    note_told(job, start);
-#endif
 }
+
+#if HS_RESETS
+HS_GENERAL static int is_zero(const char *from, const char *to)
+{
+    const uintptr_t mask = sizeof(long) - 1;
+    for (; from < to && (uintptr_t)from & mask; from++)
+        if (*from)
+            return 0;
+    for (; from + sizeof(long) <= to; from += sizeof(long))
+        if (*(const volatile long *)from)
+            return 0;
+    for (; from < to; from++)
+        if (*(const volatile char *)from)
+            return 0;
+    return 1;
+}
+
+/* Whether a run has left what lies between its arrays and its strings as it was. There is more of it than in a fresh process: what runs
+ * over a buffer of main's so far may have run over the end of the stack there. */
+int hs_strings_are_kept(void)
+{
+    if (layout.is_dry)
+        return 1;
+    /* A constructor may have kept one that it asked for. main has another, with the same text. */
+    for (size_t i = 0; i < variables.size; i++)
+        if (((const volatile char *)variables.copy)[i] != variables.strings[i])
+            return 0;
+    for (size_t i = 0; i < block.words; i++)
+        if (block.copy[i] != ((const volatile uintptr_t *)block.auxiliary)[i])
+            return 0;
+    const char *const begin = layout.end == block.path ? layout.begin : block.room;
+    return is_zero(layout.behind, block.auxiliary) && is_zero(block.room, begin);
+}
+#endif
 
 /* Has the kernel show these strings to others; 0 if it does. */
 int hs_strings_show(void)
@@ -415,10 +407,18 @@ void hs_strings_hide(void)
         hs_title_hide_strings(layout.begin, layout.end);
 }
 
-/* Whether each array is where it is in every request with as many arguments, and a dry run can be made of this one. */
-int hs_strings_are_fixed(const struct hs_job *job)
+/* The first page behind the request's arrays and auxiliary vector. */
+static char *behind_arrays(const struct hs_job *job)
 {
-    return layout.is_fixed && job->head->argc <= ARGUMENTS_MAX && job->environment <= job->end &&
+    char *const behind = block.number + (job->head->argc + job->head->envc + 3 + block.words) * sizeof(char *);
+    return page_of(behind + PAGE - 1);
+}
+
+/* Whether a dry run can be made of this request, and serve it: no string lies where a dry run can look. */
+int hs_strings_are_complete(const struct hs_job *job)
+{
+    const int is_behind = layout.keeps_variables || (layout.end == block.path && layout.begin >= behind_arrays(job));
+    return layout.is_complete && is_behind && job->head->argc <= ARGUMENTS_MAX && job->environment <= job->end &&
            strlen(job->strings) < PAGE;
 }
 
@@ -428,6 +428,7 @@ int hs_strings_are_fixed(const struct hs_job *job)
 static struct {
     int is_laid;
     union area *area;
+    char *hidden;  /* from there on the stack cannot be read, up to its end */
     uint32_t argc, envc;
     char *argument[ARGUMENTS_MAX], *variable[HS_ROOM + 1]; /* and what follows the last one */
     char *end;
@@ -554,10 +555,10 @@ static char *lay_environment(const struct hs_job *job, enum place place)
     static const char *begins[HS_ROOM];
     const uint32_t envc = job->head->envc;
     const char *at = job->environment;
-    char *end = dry.end - TAIL - layout.last_size;
+    char *end = dry.end - TAIL - block.path_size;
     if (open_pages(end, dry.end) != 0)
         return NULL;
-    memcpy(end, layout.last, layout.last_size);
+    memcpy(end, block.path, block.path_size);
     dry.variable[envc] = end;
     for (uint32_t i = 0; i < envc; i++) {
         begins[i] = at;
@@ -578,28 +579,19 @@ static char *lay_environment(const struct hs_job *job, enum place place)
 
 /* A copy of all that is laid for a dry run and that it may write to. */
 static struct {
-    char arrays[ARRAYS_SIZE], kernels[ARRAYS_SIZE];
     char strings[sizeof laid->dry->names + sizeof laid->dry->environment + PAGE];
-    char random[HS_RANDOM_BYTES + 2 * sizeof(uint64_t)];
 } noted;
-_Static_assert(sizeof noted.arrays == offsetof(struct laid, dry), "the copy has all arrays");
 
 /* Calls `visit` with each part that a dry run may write to, and its copy; whether all calls returned 0. */
 static int each_noted(int (*visit)(void *part, void *copy, size_t size))
 {
-    int found = visit(laid, noted.arrays, sizeof noted.arrays);
-    if (layout.is_fixed)
-        found |= visit(layout.laid_from, noted.kernels, layout.laid_words * sizeof *layout.laid_from);
+    int found = visit(block.number, laid->noted, (size_t)(dry.hidden - block.number));
     char *copy = noted.strings;
     for (uint32_t i = 0; i < dry.readable_count; i++) {
         const size_t size = (size_t)(dry.readable[i].to - dry.readable[i].from);
         found |= visit(dry.readable[i].from, copy, size);
         copy += size;
     }
-    /* Whole words: no snapshot has these, with what lies beside the bytes (hs_strings_are_random). */
-    const uintptr_t random = (uintptr_t)hs_strings_random(), first = random & -sizeof(uint64_t);
-    if (random)
-        found |= visit((void *)first, noted.random, ((random + HS_RANDOM_BYTES + sizeof(uint64_t) - 1) & -sizeof(uint64_t)) - first);
     return !found;
 }
 
@@ -644,6 +636,28 @@ static void draw_dry(uint32_t argc, unsigned turn, int is_learned)
 #endif
 }
 
+/* Hides all of the stack behind the pages of the arrays, as far as there is nothing but what each run has there; -1 if the kernel does not
+ * let it. */
+static int hide_stack(const struct hs_job *job)
+{
+    dry.hidden = layout.keeps_variables ? block.end : behind_arrays(job);
+    if (dry.hidden == block.end)
+        return 0;
+    zero(block.room, dry.hidden);
+    return HS_SYS(SYS_mprotect, dry.hidden, block.end - dry.hidden, PROT_NONE) == 0 ? 0 : -1;
+}
+
+/* Where the environment of a dry run ends. In one of these it is as near to the arrays as it can be: a tool may ask whether it is. */
+static char *end_of(const struct hs_job *job, enum place place)
+{
+    size_t size = dry.argc * LENGTH_MAX + (size_t)(job->end - job->environment) + block.path_size + 2 * PAGE;
+    for (uint32_t i = 0; i < dry.envc; i++)
+        size += dry.is_secret[i] ? PAGES_OF_SECRET * PAGE : 0;
+    if (place == JOINED && size < sizeof dry.area->arguments)
+        return page_of(dry.area->arguments + size);
+    return dry.area->behind - 2 * PAGE * place;
+}
+
 /* Lays the strings of a dry run, of which there were `turn` before, and which learns or compares; -1 if the kernel does not let it. With
  * one argument, nothing about it is unknown, so that it lies as in a run. */
 int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call, const unsigned char *is_secret,
@@ -659,27 +673,34 @@ int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, s
     dry.area = &laid->dry[place];
     choose_offset(turn);
     dry.readable_count = 0;
-    dry.is_laid = 1;
-    dry.end = dry.area->behind - 2 * PAGE * place;
+    dry.is_laid = layout.is_dry = 1;
+    dry.end = end_of(job, place);
     char *const environment = lay_environment(job, place);
     place_arguments(place, job->strings, random);
     if (dry.argc == 1 && environment)
         dry.argument[0] = environment - name_size;
     char *const name = dry.argument[0];
-    if (!environment || open_pages(name - layout.gap_size, name + name_size) != 0)
+    if (!environment || open_pages(name, name + name_size) != 0)
         return -1;
     memcpy(name, job->strings, name_size);
-    memcpy(name - layout.gap_size, layout.gap, layout.gap_size);
     draw_dry(dry.argc, turn, is_learned);
-    layout.argv = array_for(job, start);
-    clear(laid, laid->dry);
-    memcpy(layout.argv, dry.argument, dry.argc * sizeof *dry.argument);
-    layout.argv[dry.argc] = NULL;
-    memcpy(layout.argv + dry.argc + 1, dry.variable, dry.envc * sizeof *dry.variable);
-    layout.argv[dry.argc + 1 + dry.envc] = NULL;
+    char **const argv = start->argv;
+    memcpy(argv, dry.argument, dry.argc * sizeof *dry.argument);
+    argv[dry.argc] = NULL;
+    memcpy(argv + dry.argc + 1, dry.variable, dry.envc * sizeof *dry.variable);
+    argv[dry.argc + 1 + dry.envc] = NULL;
     tell(job, start, call);
+    if (hide_stack(job) != 0)
+        return -1;
     each_noted(note);
     return 0;
+}
+
+/* Makes the stack accessible again, before its state is looked at. */
+void hs_strings_show_stack(void)
+{
+    if (dry.is_laid && dry.hidden < block.end)
+        HS_SYS(SYS_mprotect, dry.hidden, block.end - dry.hidden, PROT_READ | PROT_WRITE);
 }
 
 /* Clears what was laid, before anything else is. */
@@ -687,10 +708,11 @@ void hs_strings_end_dry(void)
 {
     if (!dry.is_laid)
         return;
+    hs_strings_show_stack();
     for (uint32_t i = 0; i < dry.readable_count; i++)
         clear(dry.readable[i].from, dry.readable[i].to);
     HS_SYS(SYS_mprotect, laid->dry, sizeof laid->dry, PROT_NONE);
-    dry.is_laid = 0;
+    dry.is_laid = layout.is_dry = 0;
 }
 
 /* Whether a fault there is a look at what is hidden in a dry run, or beside what is not. */
@@ -700,8 +722,10 @@ int hs_strings_is_hidden(const void *address)
     for (uint32_t i = 0; i < dry.readable_count; i++)
         if (at >= dry.readable[i].from && at < dry.readable[i].to)
             return 0;
+    if (at >= dry.hidden && at < block.end)
+        return 1;
     const int is_behind = at >= dry.end && at < dry.area->all + sizeof *dry.area;
-    return at >= laid->dry->all && at < laid->strings && !is_behind;
+    return at >= laid->dry->all && at < laid->noted && !is_behind;
 }
 
 /* A place that can never be read. */
@@ -710,18 +734,18 @@ const char *hs_strings_hidden(void)
     return laid->dry->before;
 }
 
-/* Whether this place has a word that each request lays anew, where the kernel has laid its own. */
+/* Whether this place is laid anew for each request, where the kernel has laid its own. */
 int hs_strings_are_laid_at(const void *place)
 {
-    return place >= (const void *)layout.laid_from && place < (const void *)(layout.laid_from + layout.laid_words);
+    return place >= (const void *)block.number && place < (const void *)block.end;
 }
 
-/* Whether the tool has left all as it was laid for a dry run, in arrays at fixed addresses. */
+/* Whether the tool has left all as it was laid for a dry run. */
 int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call)
 {
     const char *slash = strrchr(job->strings, '/');
     const char *name = dry.argument[0], *short_name = name + (slash ? slash + 1 - job->strings : 0);
-    int same = layout.is_fixed && dry.is_laid && environ == call->envp && program_invocation_name == name &&
+    int same = layout.is_complete && dry.is_laid && environ == call->envp && program_invocation_name == name &&
                program_invocation_short_name == short_name && each_noted(compare);
     for (uint32_t i = 0; i < layout.count_count; i++)
         same &= *layout.counts[i] == job->head->argc;
@@ -750,7 +774,7 @@ int hs_strings_is_name(uint64_t word)
 struct hs_sought hs_strings_sought(void)
 {
     const uint64_t from = (uintptr_t)laid->dry->all;
-    return (struct hs_sought){from, (uintptr_t)laid->strings - from, NAME};
+    return (struct hs_sought){from, (uintptr_t)laid->noted - from, NAME};
 }
 
 /* The last of some strings, in order of their addresses, that does not begin behind `at`. */
@@ -768,7 +792,7 @@ int hs_strings_name_of(uint64_t word, uint64_t *name)
     const char *at = (const char *)(uintptr_t)word;
     if (hs_strings_is_name(word))
         return -1;
-    if (at < laid->dry->all || at >= laid->strings)
+    if (at < laid->dry->all || at >= laid->noted)
         return 0;
     /* The runtime looks there (hs_watch_touch), and may look anywhere. */
     if (at == hs_strings_hidden())

@@ -431,6 +431,8 @@ static void finish(void)
         if (end.differs)
             leave(worker.exit_code);
     }
+    /* The tool's stack has them again. */
+    hs_strings_hide();
     /* A page that is written becomes a mapping of its own. */
     if (hs_gate_patch())
         hs_mappings_note_base();
@@ -441,7 +443,7 @@ static void finish(void)
 void hs_worker_may_end(void)
 {
     hs_call_end();
-    if (!hs_strings_are_kept(&worker.start))
+    if (!hs_strings_are_kept())
         hs_call_mark();
 }
 
@@ -529,7 +531,6 @@ static int settle(void)
     worker.has_bases = (getauxval(AT_HWCAP2) & FSGSBASE) != 0;
     hs_segments_read(&worker.segments, worker.has_bases);
     hs_point_open();
-    hs_strings_part();
     if (hs_state_save() != 0 || hs_gate_open() != 0 || hs_mappings_open() != 0)
         return -1;
     hs_child_limit(worker.job);

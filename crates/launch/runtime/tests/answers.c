@@ -129,6 +129,20 @@ static int named(void)
     return count;
 }
 
+/* More than a fresh process has above main's frame, without many arguments, and much less than a zygote could do with. */
+#define FAR_OVER (20 * 1024)
+
+/* Writes, or reads, from main's arrays on. */
+static void run_far_over(char **argv, int writes)
+{
+    volatile char *at = (volatile char *)argv + 9 * 1024;
+    for (; at < (char *)argv + FAR_OVER; at++)
+        if (writes)
+            *at = 1;
+        else
+            (void)*at;
+}
+
 /* Writes below main's arrays, as what runs over a buffer does, and ends otherwise than by exit. */
 static void overrun(char **argv)
 {
@@ -184,6 +198,9 @@ int main(int argc, char **argv)
     } else if (strcmp(how, "runs over and leaves") == 0) {
         overrun(argv);
         syscall(SYS_exit, 3);
+    } else if (strcmp(how, "runs far over") == 0 || strcmp(how, "reads far over") == 0) {
+        run_far_over(argv, how[1] == 'u');
+        _exit(3);
     } else if (strcmp(how, "signals") == 0)
         kill(1, SIGURG);
     else if (strcmp(how, "connects") == 0) {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::observe::{self, Observed};
+use super::observe::{self, Observed, numbers};
 use super::pool::Process;
 use super::zygote::{Means, Zygote};
 use super::{Choice, Policy, Runtime, eligible, key, try_runtime};
@@ -192,8 +192,9 @@ impl Shared {
         if self.is_frugal.load(Ordering::Relaxed) && !observe::is_known(&spec, means) {
             return None;
         }
+        let numbers: Vec<usize> = NUMBERS.into_iter().chain([numbers::of_zygote(&spec)]).collect();
         let observing = Means { is_over: Some(&self.is_frugal), ..means };
-        let (observed, is_new) = observe::observe(&spec, &NUMBERS, observing);
+        let (observed, is_new) = observe::observe(&spec, &numbers, observing);
         if observed.refusal.is_some() {
             return None;
         }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::exe;
 use super::observe::stdio::{self, Class};
-use super::refused;
+use super::refused::Size;
 use super::search::{self, Search};
 use crate::sys::limits;
 use crate::{EnvBlock, Limit, Reason, Spec};
@@ -246,8 +246,14 @@ pub(crate) fn of_exe(spec: &Spec<'_>, asked: &Asked, exe: &[u8]) -> Vec<u8> {
     key.push(0);
     asked.look(spec, &mut key);
     inherit(spec, &mut key);
-    if !asked.looks.python && refused::is_long(spec) {
-        key.push(b'S');
+    key
+}
+
+/// Returns the key of the zygote that serves a start of a program with this path in `/proc/self/exe`.
+pub(crate) fn of_zygote(spec: &Spec<'_>, asked: &Asked, exe: &[u8]) -> Vec<u8> {
+    let mut key = of_exe(spec, asked, exe);
+    if !asked.looks.python {
+        key.push(Size::of(spec) as u8);
     }
     key
 }

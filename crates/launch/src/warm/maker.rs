@@ -86,7 +86,7 @@ impl pool::Make for Maker {
         if means.python.is_some() && !Search::of(&spec.env).relative().is_empty() {
             return Err(Reason::LibraryPath);
         }
-        let (observed, is_new) = observe::observe(spec, &[numbers::of(spec)], means);
+        let (observed, is_new) = observe::observe(spec, &numbers::needed(spec), means);
         Ok(Findings { traits, observed, is_new })
     }
 

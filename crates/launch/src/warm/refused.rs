@@ -19,18 +19,52 @@ const FUSE: u64 = 0x6573_5546;
 pub(super) const OPEN_FILES: u64 = 256;
 /// More pointers than the auxiliary vector and the ends of the arrays take.
 const AUXILIARY: usize = 128;
-/// The part of the stack limit that a zygote's empty arguments use, in bytes.
-const STACK: usize = wire::ROOM * size_of::<usize>();
 /// The length of an argument that is as long as all strings of a request can be (`HS_MESSAGE_MAX`), in bytes: whole pages, and below
 /// the kernel's limit of 128 KiB (`MAX_ARG_STRLEN`).
 pub(super) const LONGEST: usize = 120 * 1024;
 
-/// Returns whether arguments and environment take more of the stack limit than a zygote's do. A cold process would then overflow its
-/// stack earlier than a fork. The zygotes of such requests have an argument of [`LONGEST`] bytes.
-pub(super) fn is_long(spec: &Spec<'_>) -> bool {
-    let strings: usize = spec.argv.iter().map(|argument| argument.len() + 1).sum();
-    let pointers = (spec.argv.len() + spec.env.count()) * size_of::<usize>();
-    strings + spec.env.blob().len() + pointers > STACK
+/// How much of its stack a request takes for arguments and environment. It is served by a zygote that was given a little more, so that all
+/// lies where it would in a fresh process: above that is the end of the stack, some kilobytes further (`runtime/reset/strings.c`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    /// As nearly all commands of tests.
+    Usual,
+    Large,
+    /// As large as a request can be.
+    Largest,
+}
+
+impl Size {
+    pub(super) fn of(spec: &Spec<'_>) -> Size {
+        let pointers = spec.argv.len() + spec.env.count();
+        let strings: usize = spec.argv.iter().map(|argument| argument.len() + 1).sum();
+        let strings = strings + spec.env.blob().len();
+        let has_room = |size: &Size| strings <= size.strings() && pointers + AUXILIARY <= size.arguments();
+        [Size::Usual, Size::Large].into_iter().find(has_room).unwrap_or(Size::Largest)
+    }
+
+    /// Returns the number of arguments of such a zygote. No register has it by chance (`runtime/fork/entry.c`).
+    pub(super) const fn arguments(self) -> usize {
+        match self {
+            Size::Usual => 251,
+            Size::Large => 1021,
+            Size::Largest => wire::ROOM,
+        }
+    }
+
+    /// Returns how many bytes of strings have room.
+    const fn strings(self) -> usize {
+        match self {
+            Size::Usual => 4 << 10,
+            Size::Large => 16 << 10,
+            Size::Largest => LONGEST,
+        }
+    }
+
+    /// Returns the length of the last argument of a zygote, whose other arguments and environment have `others` bytes.
+    pub(super) fn filling(self, others: usize) -> usize {
+        self.strings().saturating_sub(others)
+    }
 }
 
 /// Returns the reason for which this request is started cold, if any.
@@ -95,11 +129,25 @@ mod tests {
     }
 
     #[test]
-    fn what_a_zygote_has_no_stack_for_is_long() {
+    fn a_request_has_the_smallest_size_that_has_room_for_it() {
         let null = std::fs::File::open("/dev/null").unwrap();
-        for (length, expected) in [(STACK / 2, false), (STACK, true)] {
-            let env = EnvBlock::from_strings(format!("A={}\0", "x".repeat(length)).as_bytes()).unwrap();
-            assert_eq!(is_long(&Spec::plain(Path::new("/bin/tool"), "tool".into(), env, &null)), expected);
+        let size = |variables: usize, length: usize| {
+            let text = format!("A={}\0", "x".repeat(length)).repeat(variables);
+            let env = EnvBlock::from_strings(text.as_bytes()).unwrap();
+            Size::of(&Spec::plain(Path::new("/bin/tool"), "tool".into(), env, &null))
+        };
+        assert_eq!(
+            [size(1, 4000), size(1, 4096), size(1, 17_000)],
+            [Size::Usual, Size::Large, Size::Largest]
+        );
+        assert_eq!([size(122, 0), size(123, 0), size(893, 0)], [Size::Usual, Size::Large, Size::Largest]);
+    }
+
+    #[test]
+    fn a_zygote_has_as_many_bytes_of_strings_as_its_requests_at_most() {
+        for size in [Size::Usual, Size::Large, Size::Largest] {
+            assert_eq!(size.filling(1000) + 1000, size.strings());
+            assert_eq!(size.filling(LONGEST), 0);
         }
     }
 

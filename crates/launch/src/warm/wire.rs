@@ -18,7 +18,7 @@ pub(crate) const CONTROL_FD: i32 = 62;
 pub(crate) const RUNTIME_FD: i32 = 63;
 /// Leaves the umask as it is.
 pub(crate) const UMASK_KEEP: u32 = u32::MAX;
-/// Fewest arguments that a zygote is started with, for the room that they make on its stack.
+/// Arguments that a zygote of the largest requests is started with, for the room that they make on its stack.
 pub(crate) const ROOM: usize = 2500;
 /// Most words of a tool in which its constructors may keep the number of arguments.
 pub(crate) const COUNTS_MAX: usize = 8;
@@ -45,10 +45,8 @@ pub(crate) const CHOSEN_NEXT: &str = "/./";
 pub(crate) const REQUEST_CLONE: u32 = 64;
 /// Flag of a request to a persistent process: it takes another process number, and tells it, before it runs.
 pub(crate) const REQUEST_RENUMBER: u32 = 128;
-/// To a zygote: the tool keeps a part of an address that may lead to the list of arguments.
-pub(crate) const REQUEST_KEEPS_LIST: u32 = 256;
 /// Flag of a request to a persistent process: each number of arguments is learned from its first run on.
-pub(crate) const REQUEST_LEARN: u32 = 512;
+pub(crate) const REQUEST_LEARN: u32 = 256;
 /// Argument of a `close` by which the runtime reports to an observer that constructors are over.
 pub(crate) const MARK_MAIN: u64 = MARK;
 /// Such arguments report that a library requests time or random bytes that is known to forget them, and that it has them.
@@ -329,7 +327,6 @@ mod tests {
             "HS_REQUEST_ONCE",
             "HS_REQUEST_CLONE",
             "HS_REQUEST_RENUMBER",
-            "HS_REQUEST_KEEPS_LIST",
             "HS_REQUEST_LEARN",
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
@@ -425,7 +422,6 @@ mod tests {
             REQUEST_ONCE as i64,
             REQUEST_CLONE as i64,
             REQUEST_RENUMBER as i64,
-            REQUEST_KEEPS_LIST as i64,
             REQUEST_LEARN as i64,
             Ending::Refused as i64,
             SLOTS as i64,

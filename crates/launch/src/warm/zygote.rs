@@ -17,11 +17,12 @@ use super::exe;
 use super::files::Files;
 use super::observe::stdio::{self, Class, Stand};
 use super::observe::{Observed, counts};
+use super::refused::Size;
 use super::request::{self, Asked, Failure};
 use super::script::Script;
 use super::search::Search;
 use super::worker::{Link, Origin, Worker};
-use super::{key, refused, starter, wire};
+use super::{key, starter, wire};
 use crate::slots::{Entry, Slot, Slots};
 use crate::sys::{channel, clock, spawn, wait};
 use crate::{Limit, ProcessGroup, Reason, Spec};
@@ -60,8 +61,6 @@ pub(crate) struct Zygote {
     pub names: Vec<Vec<u8>>,
     /// Addresses at which it keeps the number of arguments.
     counts: Vec<u64>,
-    /// Whether it was observed to keep a part of an address that may lead to the list of arguments.
-    keeps_list: bool,
     /// Where a cold process has something on its stack.
     residue: Vec<u64>,
     /// The Python script, if it is one.
@@ -140,7 +139,6 @@ impl Zygote {
             program_exe: Arc::default(),
             names: Vec::new(),
             counts: Vec::new(),
-            keeps_list: observed.is_some_and(Observed::keeps_list),
             residue: observed.map_or_else(Vec::new, |observed| observed.residue.clone()),
             script: traits.python.clone(),
             starts: Arc::default(),
@@ -331,9 +329,8 @@ impl Zygote {
 
     fn ask(&mut self, spec: &Spec<'_>, slot: Slot<'_>, asked: Asked<'_>) -> Result<i32, Failure> {
         let bind = self.near.then_some(self.pid);
-        let flags = asked.flags | if self.keeps_list { wire::REQUEST_KEEPS_LIST } else { 0 };
         let (counts, residue) = (&self.counts[..], &self.residue[..]);
-        let asked = Asked { flags, slot: slot.index(), bind, counts, residue, ..asked };
+        let asked = Asked { slot: slot.index(), bind, counts, residue, ..asked };
         let as_script = self.script.as_ref().map(|script| script.as_interpreter(spec));
         let sent = match request::send(&self.socket, as_script.as_ref().unwrap_or(spec), asked) {
             Err(Failure::Died) => None,
@@ -408,9 +405,9 @@ pub(super) fn name(spec: &Spec<'_>) -> io::Result<CString> {
     Ok(CString::new(spec.argv.first().map_or(&b""[..], |name| name.as_bytes()))?)
 }
 
-/// Returns an argument as long as all of a request can be.
-pub(super) fn long_argument() -> CString {
-    CString::new(vec![b'x'; refused::LONGEST]).expect("it has no NUL")
+/// Returns an argument of this length.
+pub(super) fn long_argument(length: usize) -> CString {
+    CString::new(vec![b'x'; length]).expect("it has no NUL")
 }
 
 /// Settings that a zygote has from its own exec, and each fork from it.
@@ -470,14 +467,17 @@ fn spawn_stopped(
     let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(|_| Reason::System);
     let mut argv = first.iter().map(|word| text(word)).collect::<Result<Vec<_>, _>>()?;
     if argv.is_empty() {
-        argv = vec![CString::default(); if traits.python.is_some() { 1 } else { wire::ROOM }];
-        argv[0] = name(spec).map_err(|_| Reason::System)?;
-        if traits.python.is_none() && refused::is_long(spec) {
-            argv[wire::ROOM - 1] = long_argument();
-        }
+        argv = vec![name(spec).map_err(|_| Reason::System)?];
     }
     let program = text(program.as_os_str())?;
     let (env, count) = environment(spec, allocator);
+    if traits.python.is_none() {
+        let size = Size::of(spec);
+        argv.resize(size.arguments(), CString::default());
+        let others =
+            env.len() + argv.iter().map(|argument| argument.as_bytes_with_nul().len()).sum::<usize>();
+        argv[size.arguments() - 1] = long_argument(size.filling(others));
+    }
     let inherited = Inherited::of(spec);
     let start = move || spawn(&program, &argv, &env, count, &ends, &inherited, false);
     starter::ask(start).ok_or(Reason::System)?.map_err(|_| Reason::NotStopped)

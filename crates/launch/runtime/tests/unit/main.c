@@ -45,15 +45,6 @@ uint32_t unit_random(uint32_t limit)
     return (uint32_t)(state >> 33) % limit;
 }
 
-char *unit_random_bytes;
-
-/* Of the runtime, which has them from the kernel. */
-char *hs_strings_random(void);
-char *hs_strings_random(void)
-{
-    return unit_random_bytes;
-}
-
 /* In a child of its own; whether it ended in order, and everything held. */
 static int runs(const struct unit_test *test)
 {

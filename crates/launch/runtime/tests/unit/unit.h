@@ -25,9 +25,6 @@ void unit_check_text(const char *left, const char *right, const char *file, int 
 /* Numbers that look random and are the same in each run. */
 uint32_t unit_random(uint32_t limit);
 
-/* What is taken for the kernel's random bytes (AT_RANDOM). NULL: there are none. */
-extern char *unit_random_bytes;
-
 /* One list for each source file of the runtime, ended by an entry without a name. */
 extern const struct unit_test tests_of_bind[], tests_of_decode[], tests_of_delta[], tests_of_io[], tests_of_page_cache[],
     tests_of_mappings[], tests_of_maps[], tests_of_memory[], tests_of_affinity[], tests_of_snapshot[], tests_of_text[],

@@ -2,13 +2,13 @@
 //! run has it elsewhere than the first.
 //!
 //! A constructor may keep an address of the block or of its strings, in any form: in a packed structure, with a tag, as a distance. In a
-//! zygote it would always lead to an empty argument. With the block and all strings at other addresses, whatever was made of one differs
+//! zygote that of a string would lead to another one. With the block and all strings at other addresses, whatever was made of one differs
 //! between the runs (`compare`). So each further run has its stack in another place, at random, and its strings in a third one, each at
 //! another distance from the end.
 //!
 //! Only the upper half of these addresses is the same in all runs, and a tool may keep it: the runtime places arguments and environment
 //! where they have it too (`runtime/reset/strings.c`). Objects that are copied with their gaps often have it there. The lowest six bits of
-//! addresses of the stack are the same as well, as the loader aligns its frames; there the runtime gives the list the same ones.
+//! addresses of the stack are the same as well, as the loader aligns its frames.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
@@ -111,9 +111,11 @@ impl Run<'_> {
         let to_string = |at: u64| at.wrapping_sub(home.end).wrapping_add(strings.end);
         self.write(to_string(block.start), &content)?;
         // Bytes by which the block is lower than whole pages: the lowest byte of addresses differs, or none of the lowest two.
-        let mut shifts = std::iter::repeat_with(|| ALIGNED * (random() % (PAGE / ALIGNED)));
+        // Further arguments make it lower as well.
+        let rest = |unit: u64| (unit - extra % unit) % unit;
+        let mut shifts = std::iter::repeat_with(|| rest(ALIGNED) + ALIGNED * (random() % (PAGE / ALIGNED)));
         let shift = match place {
-            Place::Quarters => 0,
+            Place::Quarters => rest(PAGE),
             Place::Anywhere => {
                 shifts.find(|shift| (shift + extra) % BYTE != 0).expect("there is no last one")
             }

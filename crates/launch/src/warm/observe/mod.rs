@@ -139,14 +139,10 @@ impl Observed {
         self.ends.iter().chain(&self.uppers).cloned().collect()
     }
 
-    /// Returns whether constructors keep a part of an address that may lead to the list of arguments, where a zygote does not find it.
-    pub(crate) fn keeps_list(&self) -> bool {
-        !self.ends.is_empty() || !self.uppers.is_empty()
-    }
-
-    /// Returns whether constructors were observed with as many arguments as `spec` has. A Python script halts before it counts them.
+    /// Returns whether constructors were observed with as many arguments as `spec` has, and as its zygote has. A Python script
+    /// halts before it counts them.
     pub(crate) fn covers(&self, spec: &Spec<'_>) -> bool {
-        self.place != 0 || self.numbers.has(numbers::of(spec))
+        self.place != 0 || numbers::needed(spec).iter().all(|&number| self.numbers.has(number))
     }
 
     /// Returns how `found`, a further observation, differs from this one; `None` if it shows the same.
@@ -291,9 +287,10 @@ pub(crate) fn extend(
 ) -> Result<(), Refusal> {
     let passing = |reason| Err(Refusal { reason, detail: String::new() });
     let claims: Vec<_> = numbers.iter().filter_map(|&number| observed.numbers.claim(number)).collect();
-    let own = numbers::of(spec);
-    if !claims.iter().any(|claim| claim.number == own) {
-        return if observed.covers(spec) { Ok(()) } else { passing(Reason::FewStarts) };
+    let outcome = || if observed.covers(spec) { Ok(()) } else { passing(Reason::FewStarts) };
+    let needed = numbers::needed(spec);
+    if !claims.iter().any(|claim| needed.contains(&claim.number)) {
+        return outcome();
     }
     let numbers: BTreeSet<usize> = claims.iter().map(|claim| claim.number).collect();
     let begun = SystemTime::now();
@@ -307,7 +304,7 @@ pub(crate) fn extend(
     let Some(refusal) = observed.difference(&found) else {
         numbers.iter().for_each(|&number| observed.numbers.insert(number));
         save(&of, means.kept);
-        return Ok(());
+        return outcome();
     };
     if store::is_kept(Some(refusal.reason)) {
         // The refusal replaces the earlier result.
@@ -436,7 +433,7 @@ impl Observed {
     /// Returns the observation of a program that does nothing before `main`, with any number of arguments.
     #[cfg(test)]
     pub(crate) fn nothing() -> Observed {
-        let numbers = Numbers::of(0..wire::ROOM);
+        let numbers = Numbers::of(0..=wire::ROOM);
         Observed { refusal: None, numbers, ..Observed::refused(Reason::NotObserved, "") }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::Spec;
+use crate::warm::refused::Size;
 
 /// The numbers of one program under one key. The set grows while the program is in use.
 #[derive(Debug, Default)]
@@ -19,6 +20,16 @@ struct Sets {
 /// Returns the number that constructors find. The kernel adds an empty name if there is none.
 pub(crate) fn of(spec: &Spec<'_>) -> usize {
     spec.argv.len().max(1)
+}
+
+/// Returns the number that constructors find in the zygote that serves the start.
+pub(crate) fn of_zygote(spec: &Spec<'_>) -> usize {
+    Size::of(spec).arguments()
+}
+
+/// Returns both.
+pub(crate) fn needed(spec: &Spec<'_>) -> [usize; 2] {
+    [of(spec), of_zygote(spec)]
 }
 
 impl Numbers {

@@ -117,7 +117,7 @@ pub(super) fn look(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
 
 /// Refuses if the string at this address is an argument, or a variable that is not in the key.
 fn allow(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
-    // In a run with few arguments there are 2500 variables.
+    // In a run with few arguments there are hundreds of variables.
     let mut environment = vec![0; (run.block.auxiliary - run.block.envp) as usize];
     run.memory.read_exact_at(&mut environment, run.block.envp).map_err(lost)?;
     let strings =

@@ -20,17 +20,15 @@ use crate::Reason;
 use crate::Spec;
 use crate::sys::channel;
 use crate::warm::eligible;
-use crate::warm::wire;
+use crate::warm::refused::{LONGEST, Size};
 use crate::warm::zygote::{self, Means};
 
-/// Arguments of the first run, as many as a start can have. In the second run all but the name are variables. They are empty:
-/// to constructors one empty string is like another, but the variables begin elsewhere, and so the number of arguments
-/// differs. If a word equals the number in both runs, it does so for all numbers in between, whatever bounds its author may
-/// have set it.
+/// Arguments of the first run, as many as a zygote of usual requests has. In a run with fewer, the others are variables. They are empty:
+/// to constructors one empty string is like another, but the variables begin elsewhere, and so the number of arguments differs.
 ///
-/// That proves nothing about a constructor that compares the number with a constant. So there is a run with each number that
-/// a start may have.
-const ARGUMENTS: usize = wire::ROOM;
+/// That proves nothing about a constructor that compares the number with a constant. So there is a run with each number that a start, or
+/// its zygote, may have.
+const ARGUMENTS: usize = Size::Usual.arguments();
 /// Arguments of a run that has its environment, and its auxiliary vector, further from the list of arguments than other runs: by more than
 /// the addresses that have all but two bytes in common, and not by a round number.
 const MANY: usize = ARGUMENTS + 17_208;
@@ -162,7 +160,7 @@ fn run_with<'a>(
         ends: found.ends,
         uppers: found.uppers,
         residue: Vec::new(),
-        numbers: Numbers::of(numbers.iter().copied()),
+        numbers: Numbers::of(numbers.iter().copied().chain([ARGUMENTS])),
         place: 0,
         line: String::new(),
         refusal,
@@ -190,9 +188,13 @@ fn compare_all<'a>(
     let everywhere = rustix::thread::sched_getaffinity(None).ok();
     let mut one = start(spec, means, everywhere, live)?;
     // All forks are made before the first one runs.
+    let mut numbers: Vec<usize> = numbers.iter().copied().filter(|&number| number != ARGUMENTS).collect();
+    if numbers.is_empty() {
+        numbers.push(1);
+    }
+    let elsewhere = [(numbers[0], Place::Anywhere), (MANY, Place::Anywhere)];
     let further = numbers.iter().map(|&number| (number, Place::Quarters));
-    let elsewhere = numbers.first().map(|&number| [(number, Place::Anywhere), (MANY, Place::Anywhere)]);
-    let further = further.chain(elsewhere.filter(|_| is_first).into_iter().flatten());
+    let further = further.chain(elsewhere.into_iter().filter(|_| is_first));
     let others = further.map(|(number, place)| Ok((place, one.fork(number, place, live)?)));
     let others = others.collect::<Result<Vec<_>, Refusal>>()?;
     let mut observe = |run: &mut Run<'_>| {
@@ -268,7 +270,7 @@ fn spawn(spec: &Spec<'_>, means: Means<'_>) -> std::io::Result<i32> {
     arguments[0] = zygote::name(spec)?;
     arguments[1] = CString::new(vec![b'x'; filling])?;
     // Only the first run has this one. So a constructor differs that compares their length with a bound.
-    arguments[ARGUMENTS - 1] = zygote::long_argument();
+    arguments[ARGUMENTS - 1] = zygote::long_argument(LONGEST);
     let inherited = zygote::Inherited::of(spec);
     zygote::spawn(&program, &arguments, &environment, variables, &ends, &inherited, true)
         .map_err(std::io::Error::from_raw_os_error)

@@ -13,7 +13,7 @@ use super::wait::{For, Patience, Queue, Waiting};
 use super::{Unit, Worker, Zygote};
 use crate::warm::key::{self, Asked};
 use crate::warm::observe::{Observed, Tally, numbers};
-use crate::warm::{Choice, Clones, Policy};
+use crate::warm::{Choice, Clones, Policy, exe};
 use crate::{Reason, Spec};
 
 /// Number of kinds of standard streams of a tool that looks at them: mostly pipes, files and the null device.
@@ -177,7 +177,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
             self.compare()?;
         }
         let start = Start { looks: self.health.foresight.expects(&spec.argv), ..start };
-        let key = key::of_exe(spec, &self.asked, start.exe);
+        let key = key::of_zygote(spec, &self.asked, start.exe);
         let resets = policy.may_reset(spec) && self.health.resets_next();
         let step = self.in_turn(&key, resets, start, waiting);
         if let Some(step) = step.or_else(|| self.at_hand(&key, resets, start, waiting)) {
@@ -389,7 +389,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
         if self.zygotes.live() >= self.room(policy.zygotes_per_tool) {
             return Err(Reason::Busy);
         }
-        Ok(self.zygotes.claim(key::of(spec, &self.asked).into()))
+        Ok(self.zygotes.claim(key::of_zygote(spec, &self.asked, &exe::of_file(&spec.program)).into()))
     }
 
     /// Records a new zygote. Returns its key, which depends on the inputs that the tool asks for.
@@ -516,7 +516,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
             self.numbers.clear();
         }
         let seen = self.numbers.entry(key).or_default();
-        seen.insert(numbers::of(spec));
+        seen.extend(numbers::needed(spec));
         is_due.then(|| with_gaps(std::mem::take(seen)))
     }
 

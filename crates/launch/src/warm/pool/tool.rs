@@ -102,7 +102,7 @@ impl<M: Make> Tool<M> {
         }
         state.take_note(&observed, is_new);
         let spec = guess.spec(&self.path);
-        let key = state.learn(&zygote, |asked| key::of_exe(&spec, asked, zygote.program_exe()));
+        let key = state.learn(&zygote, |asked| key::of_zygote(&spec, asked, zygote.program_exe()));
         let id = state.zygotes.claim(Arc::clone(&key));
         state.zygotes.park(id, Unit::zygote(zygote, key, observed, base));
         true
@@ -137,7 +137,7 @@ impl<M: Make> Tool<M> {
         if waiting.ticket.is_some() {
             state.queue.leave(waiting.ticket);
             // More than one process may have come back.
-            let key = key::of_exe(spec, &state.asked, &exe);
+            let key = key::of_zygote(spec, &state.asked, &exe);
             state.queue.wake(&key);
         }
         plan
@@ -224,7 +224,7 @@ impl<M: Make> Tool<M> {
         let spent = zygote.spent();
         let mut state = self.lock();
         state.account.made(spent);
-        let key = state.learn(&zygote, |asked| key::of_exe(spec, asked, zygote.program_exe()));
+        let key = state.learn(&zygote, |asked| key::of_zygote(spec, asked, zygote.program_exe()));
         state.zygotes.made(permit.id(), &key, 0);
         Ok(Held::new(Unit::zygote(zygote, key, findings.observed, base), permit))
     }
