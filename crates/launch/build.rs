@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 56] = [
+const SOURCES: [&str; 57] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -51,6 +51,7 @@ const SOURCES: [&str; 56] = [
     "deferred/pays.c",
     "deferred/flags.c",
     "deferred/pointers.c",
+    "deferred/dry.c",
     "reset/strings.c",
     "deferred/watch.c",
     "fork/affinity.c",
@@ -70,7 +71,8 @@ const SOURCES: [&str; 56] = [
     "python/resume.c",
 ];
 const PRELOAD: &str = "extra/preload.c";
-const HEADERS: [&str; 5] = ["protocol.h", "arch.h", "runtime.h", "python/python.h", "gate/file_systems.h"];
+const HEADERS: [&str; 6] =
+    ["protocol.h", "arch.h", "runtime.h", "reset/strings.h", "python/python.h", "gate/file_systems.h"];
 
 const WITHOUT: &str = "HOTSTART_WITHOUT";
 const COMPILER: &str = "HOTSTART_CC";

@@ -214,7 +214,11 @@ HS_HIDDEN char *hs_strings_random(void);
 HS_HIDDEN int hs_strings_show(void);
 HS_HIDDEN void hs_strings_hide(void);
 HS_HIDDEN struct hs_place hs_strings_place(void);
+
+/* dry.c */
 HS_HIDDEN int hs_strings_are_complete(const struct hs_job *job);
+HS_HIDDEN HS_GENERAL int hs_strings_are_dry(void);
+HS_HIDDEN HS_GENERAL int hs_strings_are_hidden(uintptr_t from, size_t size);
 /* Places in which the strings of dry runs lie, one after the other: the number of the dry run modulo this. */
 #define HS_DRY_PLACES 4
 /* Variables whose values are hidden in dry runs. */

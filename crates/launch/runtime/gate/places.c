@@ -1,6 +1,7 @@
 /* Addresses among the arguments and answers of a system call: where they would lie, and what would be there, in a fresh process.
  *
- * The runtime has mapped memory of its own, and the strings of a request lie elsewhere than on the stack.
+ * The runtime has mapped memory of its own, and the strings of a dry run, or of a tool that keeps a pointer to a variable, lie elsewhere
+ * than on the stack.
  */
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
@@ -22,7 +23,7 @@ static int has_strings(uintptr_t from, size_t size)
 {
     const struct hs_place strings = hs_strings_place();
     const uintptr_t begin = (uintptr_t)strings.from;
-    return from < begin + strings.size && begin < from + size;
+    return (from < begin + strings.size && begin < from + size) || hs_strings_are_hidden(from, size);
 }
 
 /* Whether a call is about pages of arguments or environment. In a fresh process these are pages of its stack. */
