@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -76,6 +78,29 @@ fn the_first_start_is_served() {
     assert_eq!(run(&launcher, dir.path(), &other, &[]), ("other\n".into(), FIRST));
     let told = launcher.statistics().tools;
     assert_eq!(told.iter().map(|tool| tool.zygotes).collect::<Vec<_>>(), [1, 0]);
+}
+
+/// As LLVM's tools do. A stage's errors go to a temporary file of its owner's, as under lit.
+#[test]
+fn a_tool_that_looks_at_its_standard_error_is_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, looks) = (dir.path().join("looks.c"), dir.path().join("looks"));
+    let text = "#include <stdio.h>\n#include <sys/stat.h>\nstatic int is_file;\n\
+                __attribute__((constructor)) static void look(void)\n\
+                { struct stat found; is_file = fstat(2, &found) == 0 && S_ISREG(found.st_mode); }\n\
+                int main(void) { printf(\"%d\\n\", is_file); return 0; }\n";
+    std::fs::write(&source, text).unwrap();
+    compile(&source, &looks, &[]);
+    let serves = |(launcher, _): &(Launcher, _)| {
+        let victim = Victim { dir: tempfile::tempdir_in(dir.path()).unwrap(), program: looks.clone() };
+        let errors = victim.dir.path().join("err");
+        std::fs::write(&errors, "").unwrap();
+        std::fs::set_permissions(&errors, Permissions::from_mode(0o600)).unwrap();
+        let (ran, exit) = start(launcher, &victim, &case(&["argument"]));
+        assert_eq!(ran.stdout, "1\n");
+        exit.via == Via::Fork
+    };
+    first_that(serves, || launcher_expecting(&[&looks]));
 }
 
 #[test]

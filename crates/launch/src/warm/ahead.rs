@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::observe::stdio::{self, Class, Stand};
 use super::observe::{self, Observed, numbers};
 use super::pool::Process;
 use super::zygote::{Means, Zygote};
@@ -60,29 +61,27 @@ pub(crate) struct Made<Z> {
     pub guess: Guess,
 }
 
-/// An expected start: a stage of a pipeline that is not the last, with a pipe for its output and a file for its errors.
+/// An expected start: a stage of a pipeline that is not the last, with a pipe for its output and a temporary file for its errors.
 /// Constructors of LLVM's tools look at standard error.
 #[derive(Debug)]
 pub(crate) struct Guess {
     name: OsString,
     env: EnvBlock,
     null: OwnedFd,
-    pipe: [OwnedFd; 2],
-    errors: OwnedFd,
+    stands: [Stand; 2],
 }
 
 impl Guess {
     fn new(name: OsString, env: EnvBlock) -> Option<Guess> {
         let null = File::options().read(true).write(true).open("/dev/null").ok()?.into();
-        let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok()?;
-        let errors = rustix::fs::memfd_create("hotstart-errors", rustix::fs::MemfdFlags::CLOEXEC).ok()?;
-        Some(Guess { name, env, null, pipe: [read, write], errors })
+        let stands = [stdio::placeholder(Class::Pipe).ok()?, stdio::placeholder(Class::TEMPORARY).ok()?];
+        Some(Guess { name, env, null, stands })
     }
 
     /// Returns the expected start of `program`.
     pub(crate) fn spec(&self, program: &Path) -> Spec<'_> {
-        let [_, write] = &self.pipe;
-        let stdio = [self.null.as_fd(), write.as_fd(), self.errors.as_fd()];
+        let [output, errors] = self.stands.each_ref().map(|stand| stand.fd.as_fd());
+        let stdio = [self.null.as_fd(), output, errors];
         Spec { stdio, ..Spec::plain(program, self.name.clone(), self.env.clone(), &self.null) }
     }
 }

@@ -119,7 +119,7 @@ impl Zygote {
         let (socket, theirs) = channel::pair().map_err(|_| Reason::System)?;
         let looked = observed.map_or([false; 3], |observed| observed.looks.stdio);
         let classes = stdio::classes(spec);
-        let plain = [Class::Null, Class::File(0o600), Class::File(0o600)];
+        let plain = [Class::Null, Class::TEMPORARY, Class::TEMPORARY];
         let class = |fd: usize| if looked[fd] { classes[fd] } else { plain[fd] };
         let ends = ends(theirs, runtime, slots, |fd| stdio::placeholder(class(fd)));
         let ends = ends.map_err(|_| Reason::System)?;

@@ -96,7 +96,7 @@ fn compare(
         other.push(c"--hotstart".to_owned());
     }
     let mut one =
-        run((spec, script), &[], [Class::Null, Class::File(0o600), Class::File(0o600)], means, live, seen)?;
+        run((spec, script), &[], [Class::Null, Class::TEMPORARY, Class::TEMPORARY], means, live, seen)?;
     let mut two = run((spec, script), &other, [Class::Pipe; 3], means, live, seen)?;
     let differs = |what: &str| refuse(Reason::ConstructorsDiffer, what);
     if one.seen.place != two.seen.place {

@@ -70,6 +70,9 @@ fn is_made_for_it(stat: &Stat) -> bool {
 }
 
 impl Class {
+    /// A temporary file of lit's, which takes a stage's standard error: its owner's only (`tempfile.TemporaryFile`).
+    pub(crate) const TEMPORARY: Class = Class::File(0o600);
+
     /// Appends what tells it from others.
     pub(crate) fn write(self, key: &mut Vec<u8>) {
         let (kind, permissions) = match self {
