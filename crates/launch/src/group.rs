@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::anchor::Anchor;
 use crate::history::{Mark, Visit};
-use crate::warm::Tool;
+use crate::warm::{Layout, Tool};
 use crate::{ProcessGroup, descendants, sys, terminal};
 
 /// Longest time to wait for processes that a run has left.
@@ -203,6 +203,12 @@ impl Group {
     /// Records a warm start.
     pub(crate) fn started_warm(&self, tool: Arc<Tool>) {
         self.state.lock().expect("no panic while locked").warm.push(tool);
+    }
+
+    /// Returns the layout for the job's next start of this tool.
+    pub(crate) fn layout_of(&self, tool: &Arc<Tool>) -> Layout {
+        let state = self.state.lock().expect("no panic while locked");
+        Layout::after(state.warm.iter().filter(|other| Arc::ptr_eq(other, tool)).count())
     }
 
     /// Quarantines every program that this job started warm.

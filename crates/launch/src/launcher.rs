@@ -198,7 +198,7 @@ impl Launcher {
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
         let tool = pool.tool(&script::tool(spec, pool.policy()), self.allocators.as_deref());
-        let lease = pool.lease(&tool, spec);
+        let lease = pool.lease(&tool, spec, group.layout_of(&tool));
         let child = self.start_in(group, spec, begun, |slot, alone| {
             match lease.and_then(|lease| lease.start(spec, slot, alone)) {
                 Ok(started) => Ok(started),
@@ -234,7 +234,7 @@ impl Launcher {
             });
             child.unwrap_or(Err(Reason::Refused))
         };
-        let child = match pool.lease(&tool, spec) {
+        let child = match pool.lease(&tool, spec, group.layout_of(&tool)) {
             Ok(lease) => start(Some(lease)),
             Err(Reason::Compared) => start(None),
             Err(reason) => Err(reason),

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::exe;
+use super::layout::Layout;
 use super::observe::stdio::{self, Class};
 use super::refused::Size;
 use super::search::{self, Search};
@@ -250,11 +251,12 @@ pub(crate) fn of_exe(spec: &Spec<'_>, asked: &Asked, exe: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the key of the zygote that serves a start of a program with this path in `/proc/self/exe`.
-pub(crate) fn of_zygote(spec: &Spec<'_>, asked: &Asked, exe: &[u8]) -> Vec<u8> {
+pub(crate) fn of_zygote(spec: &Spec<'_>, layout: Layout, asked: &Asked, exe: &[u8]) -> Vec<u8> {
     let mut key = of_exe(spec, asked, exe);
     if !asked.looks.python {
         key.push(Size::of(spec) as u8);
     }
+    key.push(layout.byte());
     key
 }
 

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::key;
+use super::layout::LAYOUTS;
 use super::pool::memory::default_budget;
 use super::wire::{FDS_MAX, WORKER_TARGET_MAX};
 use crate::{Reason, Spec};
@@ -173,7 +174,7 @@ impl Policy {
     /// Returns the default policy for `jobs` starts at a time.
     pub fn for_jobs(jobs: usize) -> Self {
         let default = Policy::default();
-        let workers_per_tool = (2 * jobs).clamp(default.workers_per_tool.min(4), WORKERS_MOST);
+        let workers_per_tool = (LAYOUTS * 2 * jobs).clamp(default.workers_per_tool.min(4), WORKERS_MOST);
         Policy { jobs, workers_per_tool, ..default }
     }
 
@@ -241,14 +242,14 @@ impl Default for Policy {
             cold_below: Vec::new(),
             output_below: Vec::new(),
             memory: default_budget(),
-            zygotes_per_tool: cores.clamp(2, 16),
+            zygotes_per_tool: LAYOUTS * cores.clamp(2, 16),
             starts_per_zygote: 2000,
             resets: true,
             // A lock that is held at the deferred snapshot has the number of the process that was cloned (reset.md).
             clones: Clones::OfLearned,
             nested: None,
             jobs: cores,
-            workers_per_tool: (2 * cores).clamp(4, WORKERS_MOST),
+            workers_per_tool: (LAYOUTS * 2 * cores).clamp(4, WORKERS_MOST),
             workers_at_once: cores.clamp(2, WORKERS_MOST),
             near: true,
             first_wait: Duration::from_millis(60),

@@ -126,6 +126,11 @@ pub fn plain_spec<'a>(program: &Path, argv: &[&str], cwd: &Path, stdio: [Borrowe
 }
 
 pub fn start(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Exit) {
+    start_in(launcher, victim, case, &Group::new())
+}
+
+/// The same, as one of the starts of a job.
+pub fn start_in(launcher: &Launcher, victim: &Victim, case: &Case, group: &Group) -> (Ran, Exit) {
     let file = |name: &str, text: &str| {
         let path = victim.dir.path().join(name);
         std::fs::write(&path, text).unwrap();
@@ -133,7 +138,6 @@ pub fn start(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Exit) {
     };
     let (stdin, mut out, mut err, mut extra) =
         (file("in", case.input), file("out", ""), file("err", ""), file("extra", ""));
-    let group = Group::new();
     let env: Environment = case.env.iter().map(|(k, v)| (*k, v.as_str())).collect();
     let spec = Spec {
         program: victim.program.clone(),
@@ -148,7 +152,7 @@ pub fn start(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Exit) {
         keep_cold: false,
         process_group: case.group.unwrap_or_else(|| group.process_group().unwrap()),
     };
-    let exit = launcher.start(&spec, &group).expect("it starts").wait();
+    let exit = launcher.start(&spec, group).expect("it starts").wait();
     let text = |file: &mut File| {
         let mut bytes = Vec::new();
         file.rewind().unwrap();

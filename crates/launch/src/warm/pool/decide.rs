@@ -12,6 +12,7 @@ use super::stem::{Stem, Stems, bit_of};
 use super::wait::{For, Patience, Queue, Waiting};
 use super::{Unit, Worker, Zygote};
 use crate::warm::key::{self, Asked};
+use crate::warm::layout::Layout;
 use crate::warm::observe::{Observed, Tally, numbers};
 use crate::warm::{Choice, Clones, Policy, exe};
 use crate::{Reason, Spec};
@@ -120,6 +121,7 @@ enum Grow {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start<'a> {
     pub spec: &'a Spec<'a>,
+    pub layout: Layout,
     pub policy: &'a Policy,
     /// The path that the program would have in `/proc/self/exe`.
     pub exe: &'a [u8],
@@ -177,7 +179,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
             self.compare()?;
         }
         let start = Start { looks: self.health.foresight.expects(&spec.argv), ..start };
-        let key = key::of_zygote(spec, &self.asked, start.exe);
+        let key = key::of_zygote(spec, start.layout, &self.asked, start.exe);
         let resets = policy.may_reset(spec) && self.health.resets_next();
         let step = self.in_turn(&key, resets, start, waiting);
         if let Some(step) = step.or_else(|| self.at_hand(&key, resets, start, waiting)) {
@@ -385,11 +387,17 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
     }
 
     /// Claims a place for a zygote that replaces one just ended.
-    pub(super) fn claim_zygote(&mut self, spec: &Spec<'_>, policy: &Policy) -> Result<Id, Reason> {
+    pub(super) fn claim_zygote(
+        &mut self,
+        spec: &Spec<'_>,
+        layout: Layout,
+        policy: &Policy,
+    ) -> Result<Id, Reason> {
         if self.zygotes.live() >= self.room(policy.zygotes_per_tool) {
             return Err(Reason::Busy);
         }
-        Ok(self.zygotes.claim(key::of_zygote(spec, &self.asked, &exe::of_file(&spec.program)).into()))
+        let exe = exe::of_file(&spec.program);
+        Ok(self.zygotes.claim(key::of_zygote(spec, layout, &self.asked, &exe).into()))
     }
 
     /// Records a new zygote. Returns its key, which depends on the inputs that the tool asks for.

@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use super::ahead::Made;
 use super::eligible::Traits;
+use super::layout::Layout;
 use super::observe::{Observed, Refusal, Tally};
 use super::request::Failure;
 use super::wire::Knowledge;
@@ -249,7 +250,12 @@ impl<M: Make> Pool<M> {
     }
 
     /// Returns a process for `spec`, or the reason for which it is started cold.
-    pub(crate) fn lease(&self, tool: &Arc<Tool<M>>, spec: &Spec<'_>) -> Result<Lease<'_, M>, Reason> {
+    pub(crate) fn lease(
+        &self,
+        tool: &Arc<Tool<M>>,
+        spec: &Spec<'_>,
+        layout: Layout,
+    ) -> Result<Lease<'_, M>, Reason> {
         if let Some(reason) = self.policy.refuses(&spec.program).or_else(|| refuses(spec)) {
             return Err(reason);
         }
@@ -257,8 +263,8 @@ impl<M: Make> Pool<M> {
             self.evict();
         }
         loop {
-            let plan = tool.plan(spec, &self.policy)?;
-            let Some(lease) = self.carry_out(tool, spec, plan)? else { continue };
+            let plan = tool.plan(spec, layout, &self.policy)?;
+            let Some(lease) = self.carry_out(tool, spec, layout, plan)? else { continue };
             let Some(observed) = lease.observed().filter(|observed| !observed.covers(spec)) else {
                 return Ok(lease);
             };
@@ -273,6 +279,7 @@ impl<M: Make> Pool<M> {
         &self,
         tool: &Arc<Tool<M>>,
         spec: &Spec<'_>,
+        layout: Layout,
         plan: Plan<M>,
     ) -> Result<Option<Lease<'_, M>>, Reason> {
         let lease = match plan {
@@ -292,11 +299,13 @@ impl<M: Make> Pool<M> {
                 None => Lease::zygote(self, tool, held, grown),
                 Some(why) => {
                     held.retire(why);
-                    let permit = tool.claim(spec, &self.policy)?;
-                    Lease::zygote(self, tool, self.make(tool, spec, permit)?, grown)
+                    let permit = tool.claim(spec, layout, &self.policy)?;
+                    Lease::zygote(self, tool, self.make(tool, spec, layout, permit)?, grown)
                 }
             },
-            Plan::Make(permit, grown) => Lease::zygote(self, tool, self.make(tool, spec, permit)?, grown),
+            Plan::Make(permit, grown) => {
+                Lease::zygote(self, tool, self.make(tool, spec, layout, permit)?, grown)
+            }
         };
         if lease.is_shadowed(&spec.cwd) { Err(Reason::RelativePath) } else { Ok(Some(lease)) }
     }
@@ -326,8 +335,14 @@ impl<M: Make> Pool<M> {
     }
 
     /// Makes a zygote in the place of `permit`.
-    fn make(&self, tool: &Tool<M>, spec: &Spec<'_>, permit: Permit) -> Result<Held<M::Zygote>, Reason> {
-        let made = tool.make(spec, &self.maker, permit, &self.policy, |zygote| {
+    fn make(
+        &self,
+        tool: &Tool<M>,
+        spec: &Spec<'_>,
+        layout: Layout,
+        permit: Permit,
+    ) -> Result<Held<M::Zygote>, Reason> {
+        let made = tool.make(spec, layout, &self.maker, permit, &self.policy, |zygote| {
             let memory = zygote.mapped();
             let fits = memory <= self.policy.memory;
             fits.then(|| Base::new(self.budget.take(memory))).ok_or(Reason::Memory)

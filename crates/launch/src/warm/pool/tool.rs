@@ -20,6 +20,7 @@ use super::stem::Stem;
 use super::wait::{Waiting, are_busy, are_learning};
 use super::{Make, Process, Unit, Zygote};
 use crate::warm::ahead::Made;
+use crate::warm::layout::Layout;
 use crate::warm::observe::{Observed, Refusal, Tally};
 use crate::warm::worker::Doubts;
 use crate::warm::{Choice, Clones, OnDoubt, Policy, affinity, exe, key};
@@ -102,14 +103,20 @@ impl<M: Make> Tool<M> {
         }
         state.take_note(&observed, is_new);
         let spec = guess.spec(&self.path);
-        let key = state.learn(&zygote, |asked| key::of_zygote(&spec, asked, zygote.program_exe()));
+        let key = state
+            .learn(&zygote, |asked| key::of_zygote(&spec, Layout::default(), asked, zygote.program_exe()));
         let id = state.zygotes.claim(Arc::clone(&key));
         state.zygotes.park(id, Unit::zygote(zygote, key, observed, base));
         true
     }
 
     /// Decides how to start. Waits briefly while all processes are in use.
-    pub(crate) fn plan(self: &Arc<Self>, spec: &Spec<'_>, policy: &Policy) -> Result<Plan<M>, Reason> {
+    pub(crate) fn plan(
+        self: &Arc<Self>,
+        spec: &Spec<'_>,
+        layout: Layout,
+        policy: &Policy,
+    ) -> Result<Plan<M>, Reason> {
         let mut waiting = Waiting::default();
         let exe = exe::of_file(&spec.program);
         let mut state = self.lock();
@@ -117,6 +124,7 @@ impl<M: Make> Tool<M> {
             let (here, now) = (affinity::current(), Instant::now());
             let start = Start {
                 spec,
+                layout,
                 policy,
                 exe: &exe,
                 here,
@@ -137,7 +145,7 @@ impl<M: Make> Tool<M> {
         if waiting.ticket.is_some() {
             state.queue.leave(waiting.ticket);
             // More than one process may have come back.
-            let key = key::of_zygote(spec, &state.asked, &exe);
+            let key = key::of_zygote(spec, layout, &state.asked, &exe);
             state.queue.wake(&key);
         }
         plan
@@ -195,14 +203,20 @@ impl<M: Make> Tool<M> {
     }
 
     /// Claims a place for a zygote that replaces one just ended.
-    pub(crate) fn claim(self: &Arc<Self>, spec: &Spec<'_>, policy: &Policy) -> Result<Permit, Reason> {
-        self.lock().claim_zygote(spec, policy).map(|id| self.permit(Kind::Zygote, id))
+    pub(crate) fn claim(
+        self: &Arc<Self>,
+        spec: &Spec<'_>,
+        layout: Layout,
+        policy: &Policy,
+    ) -> Result<Permit, Reason> {
+        self.lock().claim_zygote(spec, layout, policy).map(|id| self.permit(Kind::Zygote, id))
     }
 
     /// Has a zygote made in a claimed place, if `admit` finds room for its memory.
     pub(crate) fn make(
         &self,
         spec: &Spec<'_>,
+        layout: Layout,
         maker: &M,
         permit: Permit,
         policy: &Policy,
@@ -224,7 +238,7 @@ impl<M: Make> Tool<M> {
         let spent = zygote.spent();
         let mut state = self.lock();
         state.account.made(spent);
-        let key = state.learn(&zygote, |asked| key::of_zygote(spec, asked, zygote.program_exe()));
+        let key = state.learn(&zygote, |asked| key::of_zygote(spec, layout, asked, zygote.program_exe()));
         state.zygotes.made(permit.id(), &key, 0);
         Ok(Held::new(Unit::zygote(zygote, key, findings.observed, base), permit))
     }

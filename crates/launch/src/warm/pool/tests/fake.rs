@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::slots::{Slot, Slots};
 use crate::warm::ahead::Made;
 use crate::warm::eligible::Traits;
+use crate::warm::layout::Layout;
 use crate::warm::observe::{Observed, Refusal, Tally};
 use crate::warm::pool::decide::Start;
 use crate::warm::pool::wait::Waiting;
@@ -272,12 +273,33 @@ impl Trial {
         waiting: &mut Waiting,
         now: Instant,
     ) -> Result<Option<Lease<'_, Maker>>, Reason> {
+        self.try_lease_in(spec, Layout::default(), waiting, now)
+    }
+
+    /// The same, for this layout.
+    pub(super) fn try_lease_in(
+        &self,
+        spec: &Spec<'_>,
+        layout: Layout,
+        waiting: &mut Waiting,
+        now: Instant,
+    ) -> Result<Option<Lease<'_, Maker>>, Reason> {
         let (tool, policy) = (self.tool(spec), self.pool.policy());
         while let Some(plan) = tool.try_plan(
-            Start { spec, policy, exe: &[], here: 0, now, looks: false, busy: |_| false, learning: |_| true },
+            Start {
+                spec,
+                layout,
+                policy,
+                exe: &[],
+                here: 0,
+                now,
+                looks: false,
+                busy: |_| false,
+                learning: |_| true,
+            },
             waiting,
         )? {
-            if let Some(lease) = self.pool.carry_out(&tool, spec, plan)? {
+            if let Some(lease) = self.pool.carry_out(&tool, spec, layout, plan)? {
                 return Ok(Some(lease));
             }
         }
@@ -286,7 +308,14 @@ impl Trial {
 
     /// Leases a process without a wait.
     pub(super) fn lease(&self, spec: &Spec<'_>) -> Result<Lease<'_, Maker>, Reason> {
-        Ok(self.try_lease(spec, &mut Waiting::default(), Instant::now())?.expect("without waiting"))
+        self.lease_in(spec, Layout::default())
+    }
+
+    /// Leases a process of this layout without a wait.
+    pub(super) fn lease_in(&self, spec: &Spec<'_>, layout: Layout) -> Result<Lease<'_, Maker>, Reason> {
+        Ok(self
+            .try_lease_in(spec, layout, &mut Waiting::default(), Instant::now())?
+            .expect("without waiting"))
     }
 
     /// Starts `spec` without a wait.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use hotstart_model::Status;
 
 use super::wait::Waiting;
+use crate::warm::layout::Layout;
 use crate::warm::observe::Tally;
 use crate::warm::request::Failure;
 use crate::warm::wire::Knowledge;
@@ -61,6 +62,20 @@ fn a_persistent_process_is_used_again_and_again() {
     assert_eq!(trial.alive(), [1, 1]);
     let statistics = statistics(&trial);
     assert_eq!((statistics.zygotes, statistics.audits), (1, 3));
+}
+
+#[test]
+fn another_layout_is_that_of_another_zygote() {
+    let trial = Trial::new(Policy { zygotes_per_tool: 2, ..policy() });
+    let spec = spec("a", 0, true);
+    let run = |layout| {
+        let started = fake::start(trial.lease_in(&spec, layout).unwrap(), &spec).unwrap();
+        started.run.unwrap().finish(&reset(0));
+        started.via
+    };
+    let vias = [0, 1, 2, 3].map(|starts| run(Layout::after(starts)));
+    assert_eq!(vias, [Via::Fork, Via::Fork, Via::Reset, Via::Reset]);
+    assert_eq!((trial.alive(), statistics(&trial).zygotes), ([2, 2], 2));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use hotstart_model::Status;
 use proptest::prelude::*;
 
 use super::fake::{MIB, Maker, Trial, policy, spec, start};
+use crate::warm::layout::Layout;
 use crate::warm::pool::wait::Waiting;
 use crate::warm::pool::{ActiveRun, Lease};
 use crate::warm::request::Failure;
@@ -21,7 +22,7 @@ const TOOLS: [&str; 3] = ["a", "b", "asks"];
 /// One event. Its numbers choose among the existing processes.
 #[derive(Clone, Debug)]
 enum Event {
-    Ask { tool: usize, key: u8, may_reset: bool },
+    Ask { tool: usize, key: u8, layout: usize, may_reset: bool },
     AskAgain(usize),
     Start(usize),
     GiveUp(usize),
@@ -66,8 +67,8 @@ fn event() -> impl Strategy<Value = Event> {
         4 => reason.prop_map(Fault::NoZygote),
     ];
     prop_oneof![
-        20 => (tool.clone(), 0..3u8, prop::bool::weighted(0.8))
-            .prop_map(|(tool, key, may_reset)| Event::Ask { tool, key, may_reset }),
+        20 => (tool.clone(), 0..3u8, 0..2usize, prop::bool::weighted(0.8))
+            .prop_map(|(tool, key, layout, may_reset)| Event::Ask { tool, key, layout, may_reset }),
         10 => any::<usize>().prop_map(Event::AskAgain),
         20 => any::<usize>().prop_map(Event::Start),
         3 => any::<usize>().prop_map(Event::GiveUp),
@@ -112,7 +113,7 @@ fn settings() -> impl Strategy<Value = Policy> {
 struct Run<'p> {
     trial: &'p Trial,
     now: Instant,
-    waiting: Vec<(Spec<'static>, Waiting)>,
+    waiting: Vec<(Spec<'static>, Layout, Waiting)>,
     leases: Vec<(Spec<'static>, Lease<'p, Maker>)>,
     active: Vec<(Spec<'static>, ActiveRun<'p, Maker>)>,
 }
@@ -124,12 +125,13 @@ fn pick<T>(from: &mut Vec<T>, number: usize) -> Option<T> {
 impl Run<'_> {
     fn happen(&mut self, event: &Event) {
         match event {
-            Event::Ask { tool, key, may_reset } => {
-                self.ask(spec(TOOLS[*tool], *key, *may_reset), Waiting::default());
+            Event::Ask { tool, key, layout, may_reset } => {
+                let spec = spec(TOOLS[*tool], *key, *may_reset);
+                self.ask(spec, Layout::after(*layout), Waiting::default());
             }
             Event::AskAgain(number) => {
-                if let Some((spec, waiting)) = pick(&mut self.waiting, *number) {
-                    self.ask(spec, waiting);
+                if let Some((spec, layout, waiting)) = pick(&mut self.waiting, *number) {
+                    self.ask(spec, layout, waiting);
                 }
             }
             Event::Start(number) => {
@@ -159,10 +161,10 @@ impl Run<'_> {
         }
     }
 
-    fn ask(&mut self, spec: Spec<'static>, mut waiting: Waiting) {
-        match self.trial.try_lease(&spec, &mut waiting, self.now) {
+    fn ask(&mut self, spec: Spec<'static>, layout: Layout, mut waiting: Waiting) {
+        match self.trial.try_lease_in(&spec, layout, &mut waiting, self.now) {
             Ok(Some(lease)) => self.leases.push((spec, lease)),
-            Ok(None) => self.waiting.push((spec, waiting)),
+            Ok(None) => self.waiting.push((spec, layout, waiting)),
             Err(_) => {}
         }
     }
