@@ -131,7 +131,8 @@ fn an_idle_worker_is_in_no_jobs_group() {
     }
     let (launcher, tool) = (resetting_launcher(&["groups"]), tool());
     let job = Group::new();
-    for way in [Via::Fork, Via::Reset] {
+    // Each of the job's two layouts has a process of its own.
+    for way in [Via::Fork, Via::Fork, Via::Reset] {
         let (child, feed) = waiting(&launcher, &tool, &job);
         let pid = child.pid();
         assert!(is_in(pid, &job));
