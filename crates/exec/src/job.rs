@@ -100,6 +100,9 @@ fn start(
         Kind::Other if seen.has_terminal => return Err(Refusal::Terminal),
         Kind::Other => {}
     }
+    if request.is_script_by_relative_path() {
+        return Err(Refusal::Launch(Reason::RelativePath));
+    }
     // A relative path starts at the client's directory. The tool's argv[0] stays as it is.
     request.program = request.directory.join(&request.program);
     if !request.is_repeatable() {

@@ -1,6 +1,8 @@
 //! A received request: the command to start, and its descriptors.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -73,6 +75,13 @@ impl Request {
     /// Returns whether the command can be run again after it was killed.
     pub(crate) fn is_repeatable(&self) -> bool {
         repeat::is_repeatable(&self.program, &self.argv, self.env.strings(), &self.directory, &self.fds[0].1)
+    }
+
+    /// Returns whether the program is a script with a relative path. Its interpreter is told the path as it is.
+    pub(crate) fn is_script_by_relative_path(&self) -> bool {
+        let mut begin = [0; 2];
+        let mut read = || File::open(self.directory.join(&self.program))?.read_exact(&mut begin);
+        self.program.is_relative() && read().is_ok() && begin == *b"#!"
     }
 
     /// Converts the request to the launcher's form.

@@ -68,6 +68,24 @@ fn what_an_exec_keeps_is_a_reason() {
     }
 }
 
+/// Its interpreter is told the path as it was given.
+#[test]
+fn a_script_by_a_relative_path_is_the_clients_own() {
+    let bench = Bench::new();
+    bench.warm_up(&bench.tool("tool"));
+    std::fs::write(bench.path("script"), "#!/bin/sh\necho $0\n").unwrap();
+    std::fs::set_permissions(bench.path("script"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let line = format!(
+        "cd '{}' && exec '{}' ./script",
+        bench.path("").display(),
+        bench.path("bin/hotstart-exec").display()
+    );
+    let run = explained(bench.command("/bin/sh".as_ref()).args(["-c", &line]));
+    assert_eq!(String::from_utf8_lossy(&run.stdout), "./script\n");
+    let why = String::from_utf8_lossy(&run.stderr);
+    assert!(why.contains("cold: a path depends on the working directory"), "{}", told(&run));
+}
+
 #[test]
 fn directories_that_are_not_the_users_own_are_refused() {
     let bench = Bench::new();

@@ -42,19 +42,23 @@ const char *hs_python_find(void)
     } types[] = {{"PyList_Type", &hs_py_api.list},   {"PyDict_Type", &hs_py_api.dict},
                  {"PyBytes_Type", &hs_py_api.bytes}, {"PyUnicode_Type", &hs_py_api.text},
                  {"PyLong_Type", &hs_py_api.number}, {"PyCFunction_Type", &hs_py_api.function},
-                 {"PyMethodDescr_Type", &hs_py_api.descriptor}};
+                 {"PyMethodDescr_Type", &hs_py_api.descriptor},
+                 {"PySet_Type", &hs_py_api.set},     {"PyType_Type", &hs_py_api.type},
+                 {"PyCode_Type", &hs_py_api.code},   {"PyFunction_Type", &hs_py_api.written},
+                 {"PyCapsule_Type", &hs_py_api.capsule}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!(*types[i].to = dlsym(RTLD_DEFAULT, types[i].name)))
             return types[i].name;
-    const struct hs_py_type *meta = dlsym(RTLD_DEFAULT, "PyType_Type");
+    struct hs_py_type **const exception = dlsym(RTLD_DEFAULT, "PyExc_BaseException");
+    hs_py_api.exception = exception ? *exception : NULL;
     hs_py_api.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
     hs_py_api.type_size = size_of(hs_py_api.list);
     hs_py_api.minor = minor_of(hs_py_api.Py_GetVersion());
-    if (!meta || !hs_py_api.none || hs_py_api.minor < 0 || hs_py_api.type_size < sizeof(struct hs_py_type))
+    if (!hs_py_api.none || hs_py_api.minor < 0 || hs_py_api.type_size < sizeof(struct hs_py_type))
         return "not CPython 3.9 to 3.14";
     hs_py_api.collect_never = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGC_Disable");
     hs_py_api.collect = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGC_Enable");
-    hs_py_api.heap_type_size = (size_t)meta->basic_size;
+    hs_py_api.heap_type_size = (size_t)hs_py_api.type->basic_size;
     return NULL;
 }
 

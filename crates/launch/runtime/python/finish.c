@@ -18,13 +18,14 @@
 typedef hs_py *flush(hs_py *self, hs_py *none);
 
 static int is_spared;
-static hs_py *collector;
+static struct hs_py_collector collector;
+static int has_audit;
 static int (*is_finalizing)(void);
 static flush *next_flush;
 
-static void collect_by(const char *name)
+static void freeze(void)
 {
-    hs_py *done = hs_py_api.PyObject_CallMethod(collector, name, NULL);
+    hs_py *done = hs_py_api.PyObject_CallFunction(collector.freeze, NULL);
     if (!done)
         hs_python_give_up();
     hs_py_api.Py_DecRef(done);
@@ -44,10 +45,10 @@ static hs_py *on_flush(hs_py *self, hs_py *none)
         hs_py_api.PyErr_Fetch(&error[0], &error[1], &error[2]);
         /* Once. */
         is_spared = 0;
-        const int is_unseen = hs_python_ends_unseen(collector, 0);
+        const int is_unseen = !has_audit && hs_python_ends_unseen(&collector, 0);
         hs_py_api.PyErr_Clear();
         if (is_unseen)
-            collect_by("freeze");
+            freeze();
         hs_py_api.PyErr_Restore(error[0], error[1], error[2]);
     }
     return next_flush(self, none);
@@ -74,20 +75,57 @@ static int is_end_noticed(void)
     return is_finalizing != NULL;
 }
 
+/* Functions that the interpreter tells of what happens would be told of the examination. Before the halt none can be added: to add one is a
+ * look at the request. The function has at most as many parameters. */
+static hs_py *(*next_audit)(void *, void *, void *, void *);
+
+static hs_py *on_audit(void *self, void *arguments, void *count, void *names)
+{
+    has_audit = 1;
+    return next_audit(self, arguments, count, names);
+}
+
+static int is_audit_noticed(void)
+{
+    hs_py *found = hs_python_attribute("sys", "addaudithook");
+    if (!found || found->type != hs_py_api.function)
+        return 0;
+    struct hs_py_method *method = ((struct hs_py_function *)found)->method;
+    if (strcmp(method->name, "addaudithook") != 0)
+        return 0;
+    next_audit = (hs_py * (*)(void *, void *, void *, void *))(void *)method->function;
+    method->function = (hs_py_slot *)(void *)on_audit;
+    return 1;
+}
+
+/* A function of the module `gc` as the interpreter has made it; NULL if there is another one. */
+static hs_py *function_of(hs_py *module, const char *name)
+{
+    hs_py *dict = hs_py_api.PyModule_GetDict(module), *found = dict ? hs_py_api.PyDict_GetItemString(dict, name) : NULL;
+    if (!found || found->type != hs_py_api.function || strcmp(((struct hs_py_function *)found)->method->name, name) != 0)
+        return NULL;
+    hs_py_api.Py_IncRef(found);
+    return found;
+}
+
 /* Lets forks spare themselves their end, if that of the zygote's objects goes unseen. */
 void hs_python_spare(void)
 {
     hs_py *error[3];
     hs_py_api.PyErr_Fetch(&error[0], &error[1], &error[2]);
-    collector = hs_python_module("gc");
+    hs_py *module = hs_python_module("gc");
     /* Imported, it would be in sys.modules. */
-    hs_py *made = collector ? NULL : hs_python_builtin("gc");
+    hs_py *made = module ? NULL : hs_python_builtin("gc");
     if (made)
-        collector = made;
-    if (collector && is_end_noticed() && hs_python_ends_unseen(collector, 1))
+        module = made;
+    if (module) {
+        collector.get_debug = function_of(module, "get_debug");
+        collector.get_objects = function_of(module, "get_objects");
+        collector.freeze = function_of(module, "freeze");
+    }
+    const int are_known = collector.get_debug && collector.get_objects && collector.freeze;
+    if (are_known && is_end_noticed() && is_audit_noticed() && hs_python_ends_unseen(&collector, 1))
         is_spared = set_flush();
-    if (collector && !made)
-        hs_py_api.Py_IncRef(collector);
     hs_py_api.PyErr_Clear();
     hs_py_api.PyErr_Restore(error[0], error[1], error[2]);
 }

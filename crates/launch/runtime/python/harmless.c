@@ -1,7 +1,9 @@
 /* Judges whether anybody can see the end of an object.
  *
- * An object is harmless if its type has no finalizer and is freed by code that is known: the interpreter's, or that of a module of the
- * standard library which is listed here. What is not known to be harmless is not.
+ * An object is harmless if its type, and each that it is derived from, has no finalizer, and the last of them is a builtin type of a list:
+ * those that free themselves without telling anybody. What is not on the list can be seen to end.
+ *
+ * The examination runs no code of the script, and raises no audit event that the script could see.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +19,7 @@
 enum { HAS_COLLECTOR_HEAD = 1 << 14 };
 #define IS_TYPE (1ul << 31)
 
-enum fate { UNKNOWN, UNSEEN, SEEN, REFERENCE, GENERATOR, FILE_OF_TEXT, FILE_WITH_BUFFER, FILE_ITSELF };
+enum fate { UNKNOWN, UNSEEN, SEEN, REFERENCE, GENERATOR, CAPSULE, FILE_OF_TEXT, FILE_WITH_BUFFER, FILE_ITSELF };
 
 /* What is known of a type, for one examination. */
 static struct {
@@ -30,6 +32,12 @@ static uintptr_t first[OBJECTS];
 static size_t first_count;
 static struct hs_py_type *reference;
 static hs_py_slot *free_of_classes;
+/* The code of functions that take a weak reference out of a container of the standard library. */
+enum remover { OF_WEAK_SET, OF_WEAK_VALUES, OF_WEAK_KEYS, OF_HANDLERS, REMOVERS };
+static struct {
+    const hs_py *code;
+    struct hs_py_type *container; /* its class; NULL for that of handlers */
+} removers[REMOVERS];
 static hs_py *streams[9];
 static int files_are_ignored;
 
@@ -81,24 +89,61 @@ static int is_foreign(struct dl_phdr_info *info, size_t size, void *unused)
     return !is_of_system || strncmp(name, "lib", 3) != 0 || strstr(info->dlpi_name, "-packages/") || strstr(name, ".cpython-");
 }
 
+/* Builtin types by which nobody is told that an object ends. */
+static const char quiet[] =
+    "object type function tuple dict list set frozenset cell property classmethod staticmethod method builtin_function_or_method "
+    "builtin_method wrapper_descriptor method_descriptor getset_descriptor member_descriptor classmethod_descriptor method-wrapper module "
+    "int str bytes bytearray float complex mappingproxy slice super range traceback frame code ellipsis enumerate zip map filter reversed "
+    "iterator callable_iterator list_iterator list_reverseiterator tuple_iterator dict_keyiterator dict_valueiterator dict_itemiterator "
+    "set_iterator dict_keys dict_values dict_items StgDict types.GenericAlias types.UnionType typing.Union types.SimpleNamespace "
+    "typing.TypeVar typing.ParamSpec typing.TypeVarTuple typing.TypeAliasType typing.Generic re.Pattern re.Match _abc._abc_data "
+    "_collections._tuplegetter collections._tuplegetter collections.deque collections.OrderedDict collections.defaultdict "
+    "functools.partial functools._lru_cache_wrapper functools.KeyWrapper operator.attrgetter operator.itemgetter operator.methodcaller "
+    "itertools.count itertools.cycle itertools.repeat itertools.chain _thread.RLock _thread.lock _thread._local _thread._localdummy "
+    "_struct.Struct ast.AST _json.Scanner _json.Encoder _csv.Dialect _random.Random _contextvars.Context _contextvars.ContextVar "
+    "_contextvars.Token decimal.Context decimal.Decimal decimal.SignalDictMixin datetime.datetime datetime.date datetime.time "
+    "datetime.timedelta datetime.timezone datetime.tzinfo array.array unicodedata.UCD _ctypes.PyCSimpleType _ctypes.PyCFuncPtrType "
+    "_ctypes.PyCPointerType _ctypes.PyCStructType _ctypes.PyCArrayType _ctypes.UnionType _ctypes.CType_Type _ctypes.CFuncPtr "
+    "_ctypes._SimpleCData _ctypes._Pointer _ctypes.Structure _ctypes.Union _ctypes.Array _ctypes.CField";
+/* Those that have a finalizer, or something that ends with them. */
+static const struct {
+    const char *name;
+    enum fate fate;
+} listened[] = {{"_io.StringIO", UNSEEN},
+                {"_io.BytesIO", UNSEEN},
+                {"generator", GENERATOR},
+                {"PyCapsule", CAPSULE},
+                {"_io.TextIOWrapper", FILE_OF_TEXT},
+                {"_io.BufferedReader", FILE_WITH_BUFFER},
+                {"_io.FileIO", FILE_ITSELF}};
+
+static int is_subtype(const struct hs_py_type *type, struct hs_py_type *of)
+{
+    return hs_py_api.PyType_IsSubtype((struct hs_py_type *)(uintptr_t)type, of);
+}
+
+/* A class of the script's is freed as the builtin type from which it is derived. */
+static int is_class(const struct hs_py_type *type)
+{
+    return type->dealloc == free_of_classes;
+}
+
 static enum fate fate_of_type(const struct hs_py_type *type)
 {
     if (type->del)
         return SEEN;
-    if (type->dealloc == reference->dealloc || hs_py_api.PyType_IsSubtype((struct hs_py_type *)(uintptr_t)type, reference))
+    if (is_subtype(type, reference))
         return type->finalize ? SEEN : REFERENCE;
-    if (!type->finalize)
-        return UNSEEN;
-    static const struct {
-        const char *name;
-        enum fate fate;
-    } builtin[] = {{"_io.StringIO", UNSEEN},          {"_io.BytesIO", UNSEEN},
-                   {"generator", GENERATOR},          {"_io.TextIOWrapper", FILE_OF_TEXT},
-                   {"_io.BufferedReader", FILE_WITH_BUFFER}, {"_io.FileIO", FILE_ITSELF}};
-    for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++)
-        if (type->dealloc != free_of_classes && strcmp(type->name, builtin[i].name) == 0)
-            return builtin[i].fate;
-    return SEEN;
+    for (size_t i = 0; i < sizeof listened / sizeof *listened; i++)
+        if (!is_class(type) && strcmp(type->name, listened[i].name) == 0)
+            return listened[i].fate;
+    if (type->finalize)
+        return SEEN;
+    const struct hs_py_type *builtin = type;
+    while (builtin && is_class(builtin))
+        builtin = builtin->parent;
+    const int is_quiet = builtin && (hs_python_is_one_of(builtin->name, quiet) || is_subtype(builtin, hs_py_api.exception));
+    return is_quiet ? UNSEEN : SEEN;
 }
 
 static enum fate fate_of(struct hs_py_type *type)
@@ -111,21 +156,96 @@ static enum fate fate_of(struct hs_py_type *type)
     return known[at].fate;
 }
 
-/* Whether the function of a weak reference only takes it out of a container of the standard library. */
-static int is_usual(hs_py *function)
+/* Finds the code of a function that is made in the constructor of a class; NULL if there is none. */
+static const hs_py *code_within(const struct hs_py_type *of, const char *file, const char *name)
 {
+    hs_py *made = of && of->dict ? hs_py_api.PyDict_GetItemString(of->dict, "__init__") : NULL;
+    hs_py *code = made && made->type == hs_py_api.written ? hs_py_api.PyFunction_GetCode(made) : NULL;
+    hs_py *constants = code && hs_python_is_of_library(code, file) ? hs_py_api.PyObject_GetAttrString(code, "co_consts") : NULL;
+    const hs_py *found = NULL;
+    for (ssize_t i = 0; constants && i < hs_py_api.PyTuple_Size(constants); i++) {
+        hs_py *inner = hs_py_api.PyTuple_GetItem(constants, i);
+        hs_py *called = inner->type == hs_py_api.code ? hs_py_api.PyObject_GetAttrString(inner, "co_name") : NULL;
+        if (called && strcmp(hs_py_api.PyUnicode_AsUTF8(called), name) == 0)
+            found = inner;
+        if (called)
+            hs_py_api.Py_DecRef(called);
+    }
+    if (constants)
+        hs_py_api.Py_DecRef(constants);
+    return found;
+}
+
+static void find_removers(void)
+{
+    static const struct {
+        const char *module, *name, *file, *function;
+    } containers[] = {[OF_WEAK_SET] = {"_weakrefset", "WeakSet", "/_weakrefset.py", "_remove"},
+                      [OF_WEAK_VALUES] = {"weakref", "WeakValueDictionary", "/weakref.py", "remove"},
+                      [OF_WEAK_KEYS] = {"weakref", "WeakKeyDictionary", "/weakref.py", "remove"}};
+    for (enum remover kind = OF_WEAK_SET; kind < OF_HANDLERS; kind++) {
+        hs_py *of = hs_python_attribute(containers[kind].module, containers[kind].name);
+        removers[kind].container = of && of->type == hs_py_api.type ? (struct hs_py_type *)of : NULL;
+        removers[kind].code = code_within(removers[kind].container, containers[kind].file, containers[kind].function);
+    }
+    hs_py *own = hs_python_attribute("logging", "_removeHandlerRef");
+    hs_py *code = own && own->type == hs_py_api.written ? hs_py_api.PyFunction_GetCode(own) : NULL;
+    removers[OF_HANDLERS].code = code && hs_python_is_of_library(code, "/logging/__init__.py") ? code : NULL;
+}
+
+/* Whether the hash of a dictionary's key runs no code of the script. */
+static int is_plain_key(hs_py *of_reference)
+{
+    if ((hs_py *)of_reference->type != hs_python_attribute("weakref", "KeyedRef"))
+        return 0;
+    hs_py *key = hs_py_api.PyObject_GetAttrString(of_reference, "key");
+    const int is_it = key && (key->type == hs_py_api.text || key->type == hs_py_api.number || key->type == hs_py_api.bytes);
+    if (key)
+        hs_py_api.Py_DecRef(key);
+    return is_it;
+}
+
+/* Whether this function of a weak reference takes it out of such a container as the standard library makes it. */
+static int is_remover(hs_py *of_reference, hs_py *function, enum remover kind)
+{
+    if (kind == OF_HANDLERS)
+        return 1;
+    hs_py *defaults = hs_py_api.PyFunction_GetDefaults(function);
+    hs_py *own = defaults && hs_py_api.PyTuple_Size(defaults) > 0 ? hs_py_api.PyTuple_GetItem(defaults, 0) : NULL;
+    if (!own || own->type != reference)
+        return 0;
+    hs_py *container = ((hs_py **)own)[2];
+    /* It has ended, and the function does nothing. */
+    if (container == hs_py_api.none)
+        return 1;
+    if (container->type != removers[kind].container)
+        return 0;
+    hs_py *name = hs_py_api.PyUnicode_FromString("data");
+    hs_py *data = name ? hs_py_api.PyObject_GenericGetAttr(container, name) : NULL;
+    const int is_it = data && data->type == (kind == OF_WEAK_SET ? hs_py_api.set : hs_py_api.dict);
+    if (data)
+        hs_py_api.Py_DecRef(data);
+    if (name)
+        hs_py_api.Py_DecRef(name);
+    return is_it && (kind != OF_WEAK_VALUES || is_plain_key(of_reference));
+}
+
+/* Whether the function of a weak reference only takes it out of a container of the standard library. The head of an object is followed
+ * by what it refers to, and by the function. */
+static int is_usual(hs_py *of_reference)
+{
+    hs_py *function = ((hs_py **)of_reference)[3];
     if (!function)
         return 1;
     if (function->type == hs_py_api.function)
         return hs_python_is_one_of(((struct hs_py_function *)function)->method->name, "_destroy _localdummy_destroyed");
-    if (strcmp(function->type->name, "function") != 0)
+    if (function->type != hs_py_api.written)
         return 0;
-    hs_py *code = hs_py_api.PyObject_GetAttrString(function, "__code__");
-    const int is_it = code && (hs_python_is_of_library(code, "/weakref.py") || hs_python_is_of_library(code, "/_weakrefset.py") ||
-                               hs_python_is_of_library(code, "/logging/__init__.py"));
+    const hs_py *code = hs_py_api.PyFunction_GetCode(function);
+    int is_it = 0;
+    for (enum remover kind = 0; kind < REMOVERS && !is_it; kind++)
+        is_it = code && code == removers[kind].code && is_remover(of_reference, function, kind);
     hs_py_api.PyErr_Clear();
-    if (code)
-        hs_py_api.Py_DecRef(code);
     return is_it;
 }
 
@@ -145,14 +265,16 @@ static int ignores_files(hs_py *filters)
     for (ssize_t i = 0; warning && list->base.type == hs_py_api.list && i < list->size; i++) {
         hs_py *action = hs_py_api.PyTuple_GetItem(list->items[i], 0), *of = hs_py_api.PyTuple_GetItem(list->items[i], 2);
         hs_py *text = hs_py_api.PyTuple_GetItem(list->items[i], 1), *module = hs_py_api.PyTuple_GetItem(list->items[i], 3);
-        const char *name = action && of && text && module ? hs_py_api.PyUnicode_AsUTF8(action) : NULL;
-        if (!name || !(of->type->flags & IS_TYPE))
+        hs_py *line = hs_py_api.PyTuple_GetItem(list->items[i], 4);
+        const char *name = action && of && text && module && line ? hs_py_api.PyUnicode_AsUTF8(action) : NULL;
+        /* A class of another type may say for itself what is derived from it. */
+        if (!name || of->type != hs_py_api.type || line->type != hs_py_api.number)
             return 0;
         if (!hs_py_api.PyType_IsSubtype((struct hs_py_type *)warning, (struct hs_py_type *)of))
             continue;
         if (strcmp(name, "ignore") != 0)
             return 0;
-        if (text == hs_py_api.none && module == hs_py_api.none)
+        if (text == hs_py_api.none && module == hs_py_api.none && hs_py_api.PyLong_AsLong(line) == 0)
             return 1;
     }
     return 0;
@@ -204,14 +326,23 @@ static int is_class_known(const struct hs_py_type *type)
     return !(type->finalize && type->dealloc == free_of_classes && !(type->flags & HAS_COLLECTOR_HEAD));
 }
 
+/* What calls back into a script lies in no file. */
+static int is_capsule_known(hs_py *capsule)
+{
+    Dl_info info;
+    hs_py_slot *destructor = capsule->type == hs_py_api.capsule ? hs_py_api.PyCapsule_GetDestructor(capsule) : NULL;
+    hs_py_api.PyErr_Clear();
+    return capsule->type == hs_py_api.capsule && (!destructor || dladdr((void *)destructor, &info) != 0);
+}
+
 static int ends_unseen(hs_py *object)
 {
     if (object->type->flags & IS_TYPE && !is_class_known((struct hs_py_type *)object))
         return 0;
     switch (fate_of(object->type)) {
     case UNSEEN: return 1;
-    /* The head of an object is followed by what it refers to, and by the function. */
-    case REFERENCE: return is_usual(((hs_py **)object)[3]);
+    case REFERENCE: return is_usual(object);
+    case CAPSULE: return is_capsule_known(object);
     case GENERATOR: return is_over(object);
     case FILE_OF_TEXT: return is_stream(object) || (files_are_ignored && is_reader(object, "buffer", FILE_WITH_BUFFER));
     case FILE_WITH_BUFFER: return is_stream(object) || (files_are_ignored && is_reader(object, "raw", FILE_ITSELF));
@@ -228,7 +359,8 @@ static int note_streams(void)
     static const char *const names[3][2] = {{"stdin", "__stdin__"}, {"stdout", "__stdout__"}, {"stderr", "__stderr__"}};
     for (int i = 0; i < 3; i++) {
         hs_py *text = hs_py_api.PySys_GetObject(names[i][0]);
-        if (!text || text != hs_py_api.PySys_GetObject(names[i][1]) || strcmp(text->type->name, "_io.TextIOWrapper") != 0)
+        if (!text || text != hs_py_api.PySys_GetObject(names[i][1]) || is_class(text->type) ||
+            strcmp(text->type->name, "_io.TextIOWrapper") != 0)
             return 0;
         hs_py *buffer = hs_py_api.PyObject_GetAttrString(text, "buffer");
         hs_py *raw = buffer ? hs_py_api.PyObject_GetAttrString(buffer, "raw") : NULL;
@@ -245,12 +377,16 @@ static int note_streams(void)
     return 1;
 }
 
-/* Whether there is nothing by which a script is told of ends: functions that the collector calls, or warnings. */
-static int nobody_is_told(void)
+/* Whether there is nothing by which a script is told of ends: functions that the collector calls, its reports, or warnings. */
+static int nobody_is_told(hs_py *asks_debugging)
 {
     struct hs_py_list *callbacks = (struct hs_py_list *)hs_python_attribute("gc", "callbacks");
     struct hs_py_list *warnings = (struct hs_py_list *)hs_py_api.PySys_GetObject("warnoptions");
-    return (!callbacks || callbacks->size == 0) && warnings && warnings->base.type == hs_py_api.list && warnings->size == 0;
+    hs_py *debugging = hs_py_api.PyObject_CallFunction(asks_debugging, NULL);
+    const int reports = !debugging || hs_py_api.PyLong_AsLong(debugging) != 0;
+    if (debugging)
+        hs_py_api.Py_DecRef(debugging);
+    return !reports && (!callbacks || callbacks->size == 0) && warnings && warnings->base.type == hs_py_api.list && warnings->size == 0;
 }
 
 /* Visits every object that the collector knows, and returns their number; -1 if the lists are not as expected, or at an object whose end
@@ -269,14 +405,14 @@ static ssize_t walk(int is_judging)
 
 /* Finds the collector's lists: a new object is the last one of the youngest. They must have as many objects as the collector
  * tells, and the list of these. */
-static void find_lists(hs_py *collector)
+static void find_lists(hs_py *lists_objects)
 {
     hs_py *last = hs_py_api.PyList_New(0);
     if (!last)
         return;
     generations = (const struct generation *)(const void *)HEAD(((struct head *)(void *)last)[-1].next);
     hs_py_api.Py_DecRef(last);
-    struct hs_py_list *objects = (struct hs_py_list *)hs_py_api.PyObject_CallMethod(collector, "get_objects", NULL);
+    struct hs_py_list *objects = (struct hs_py_list *)hs_py_api.PyObject_CallFunction(lists_objects, NULL);
     if (!objects || objects->size + 1 != walk(0))
         generations = NULL;
     if (objects)
@@ -284,7 +420,7 @@ static void find_lists(hs_py *collector)
 }
 
 /* Whether nobody can see the end of the objects that the collector knows. Those of the zygote are examined first. */
-int hs_python_ends_unseen(hs_py *collector, int is_of_zygote)
+int hs_python_ends_unseen(const struct hs_py_collector *collector, int is_of_zygote)
 {
     const hs_py *environment = hs_python_attribute("os", "environ");
     reference = dlsym(RTLD_DEFAULT, "_PyWeakref_RefType");
@@ -294,11 +430,13 @@ int hs_python_ends_unseen(hs_py *collector, int is_of_zygote)
     memset(known, 0, sizeof known);
     known_count = 0;
     /* Without the switch, the collector might run meanwhile. */
-    if (!reference || !free_of_classes || !hs_py_api.collect || !note_streams() || !nobody_is_told() || dl_iterate_phdr(is_foreign, NULL))
+    if (!reference || !free_of_classes || !hs_py_api.collect || !note_streams() || !nobody_is_told(collector->get_debug) ||
+        dl_iterate_phdr(is_foreign, NULL))
         return 0;
     const int collects = hs_py_api.collect_never();
+    find_removers();
     if (is_of_zygote)
-        find_lists(collector);
+        find_lists(collector->get_objects);
     const int is_it = generations && walk(1) >= 0;
     if (collects)
         hs_py_api.collect();

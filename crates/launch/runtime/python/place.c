@@ -129,6 +129,19 @@ static int is_monitored(void)
     return 0;
 }
 
+/* Whether memory is counted (tracemalloc). It may be so without the module, by an option. */
+static int is_traced(void)
+{
+    hs_py *tracing = hs_python_attribute("_tracemalloc", "is_tracing"), *options = hs_py_api.PySys_GetObject("_xoptions");
+    if (options && options->type == hs_py_api.dict && hs_py_api.PyDict_GetItemString(options, "tracemalloc"))
+        return 1;
+    hs_py *answer = tracing ? hs_py_api.PyObject_CallFunction(tracing, NULL) : NULL;
+    const int is_it = tracing && (!answer || hs_py_api.PyLong_AsLong(answer) != 0);
+    if (answer)
+        hs_py_api.Py_DecRef(answer);
+    return is_it;
+}
+
 /* Whether os.environ has what the interpreter has made of the environment: code may write to the dictionary by no slot of its type. */
 static int has_own_dictionary(void)
 {
@@ -169,6 +182,8 @@ const char *hs_python_refuses(const struct hs_start *start)
         return "the environment was changed";
     if (is_monitored())
         return "sys.monitoring is in use";
+    if (is_traced())
+        return "tracemalloc counts the runtime's memory, too";
     if (!hs_py_api.PyEval_GetFrame())
         return "it ends before it looks at its request";
     if (!has_own_dictionary())

@@ -130,12 +130,18 @@ typedef int hs_py_hook(const char *event, hs_py *arguments, void *own);
     X(hs_py *, PyEval_GetFrame, (void))                                \
     X(hs_py *, PyFrame_GetCode, (hs_py *))                             \
     X(hs_py *, PyFrame_GetBack, (hs_py *))                             \
-    X(int, PyFrame_GetLineNumber, (hs_py *))
+    X(int, PyFrame_GetLineNumber, (hs_py *))                           \
+    X(hs_py *, PyFunction_GetCode, (hs_py *))                          \
+    X(hs_py *, PyFunction_GetDefaults, (hs_py *))                      \
+    X(hs_py *, PyObject_GenericGetAttr, (hs_py *, hs_py *))            \
+    X(hs_py_slot *, PyCapsule_GetDestructor, (hs_py *))
 
 #define HS_PY_POINTER(type, name, arguments) type (*name) arguments;
 HS_HIDDEN extern struct hs_py_api {
     HS_PY_FUNCTIONS(HS_PY_POINTER)
-    struct hs_py_type *list, *dict, *bytes, *text, *number, *function, *descriptor;
+    struct hs_py_type *list, *dict, *set, *bytes, *text, *number, *function, *descriptor;
+    struct hs_py_type *type, *written, *code, *capsule; /* `written`: functions in Python; `function`: those in C */
+    struct hs_py_type *exception; /* BaseException */
     hs_py *none;
     size_t type_size; /* of a type that is no heap type */
     size_t heap_type_size;
@@ -220,7 +226,11 @@ HS_HIDDEN void hs_python_spare(void);
 
 /* harmless.c */
 HS_HIDDEN void hs_python_note_libraries(void);
-HS_HIDDEN int hs_python_ends_unseen(hs_py *collector, int is_of_zygote);
+/* Functions of the module `gc`, whatever a script puts in their place. */
+struct hs_py_collector {
+    hs_py *get_debug, *get_objects, *freeze;
+};
+HS_HIDDEN int hs_python_ends_unseen(const struct hs_py_collector *collector, int is_of_zygote);
 
 /* resume.c */
 __attribute__((noreturn)) HS_HIDDEN void hs_python_give_up(void);

@@ -122,8 +122,9 @@ static void open_stream(int fd)
     hs_py *through = sure(hs_py_api.PyObject_GetAttrString(text, "write_through"));
     /* With PYTHONUNBUFFERED, output has no buffer. */
     const int unbuffered = fd != 0 && hs_py_api.PyLong_AsLong(through) != 0;
+    hs_py *no = sure(hs_py_api.PyBool_FromLong(0)), *is_by_line = sure(hs_py_api.PyBool_FromLong(fd == 2 && !unbuffered));
     hs_py *buffer = sure(hs_py_api.PyObject_CallFunction(hs_py_request.open, "isiOOOO", fd, fd ? "wb" : "rb", unbuffered ? 0 : -1,
-                                                         hs_py_api.none, hs_py_api.none, hs_py_api.none, hs_py_api.PyBool_FromLong(0)));
+                                                         hs_py_api.none, hs_py_api.none, hs_py_api.none, no));
     hs_py *raw = unbuffered ? buffer : sure(hs_py_api.PyObject_GetAttrString(buffer, "raw"));
     if (unbuffered)
         hs_py_api.Py_IncRef(raw);
@@ -131,7 +132,9 @@ static void open_stream(int fd)
     hs_py *encoding = sure(hs_py_api.PyObject_GetAttrString(text, "encoding"));
     hs_py *errors = sure(hs_py_api.PyObject_GetAttrString(text, "errors"));
     done(hs_py_api.PyObject_CallMethod(text, "__init__", "OOOsOO", buffer, encoding, errors, "\n",
-                                       hs_py_api.PyBool_FromLong(fd == 2 && !unbuffered), through));
+                                       is_by_line, through));
+    done(no);
+    done(is_by_line);
     set(text, "mode", hs_py_api.PyUnicode_FromString(fd ? "w" : "r"));
     done(through);
     done(raw);

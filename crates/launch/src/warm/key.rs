@@ -256,6 +256,7 @@ pub(crate) fn of_zygote(spec: &Spec<'_>, layout: Layout, asked: &Asked, exe: &[u
     if !asked.looks.python {
         key.push(Size::of(spec) as u8);
     }
+    // The last byte (`layout::without`).
     key.push(layout.byte());
     key
 }

@@ -22,6 +22,11 @@ impl Layout {
     }
 }
 
+/// Returns what a zygote's key has in common with those of the other layouts.
+pub(crate) fn without(key: &[u8]) -> &[u8] {
+    &key[..key.len().saturating_sub(1)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

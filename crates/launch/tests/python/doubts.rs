@@ -30,6 +30,11 @@ const COLD: &[(&str, &str, Reason)] = &[
         Reason::NotPython,
     ),
     ("no look at all", "x = 1", Reason::NotPython),
+    (
+        "memory that is counted",
+        "import tracemalloc\ntracemalloc.start()\nimport sys\nsys.argv[1:]\nprint(tracemalloc.get_traced_memory()[1] > 10000)",
+        Reason::NotPython,
+    ),
     ("an error", "1/0", Reason::NotPython),
     ("an error of syntax", "x = (", Reason::NotPython),
     ("an exit", "import sys\nsys.exit(4)", Reason::NotPython),

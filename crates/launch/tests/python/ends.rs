@@ -1,5 +1,7 @@
 //! The end of a script, which a fork may spare itself as far as nobody sees it: equal to that of a cold start.
 
+use hotstart_launch::{Launcher, Via};
+
 use crate::harness::{Ends, Script};
 
 const LISTS: &[&[&str]] = &[&["a"], &[], &["b", "c"]];
@@ -138,6 +140,61 @@ const SEEN: &[(&str, &str)] = &[
      n = sys.argv[1:]\ne = E(); e.me = e",
     ),
     ("nothing", "print(sys.argv[1:])"),
+    (
+        "a weak proxy",
+        "import weakref\nclass C: pass\nc = C(); c.me = c\nn = sys.argv[1:]\np = weakref.proxy(c, lambda r: print('gone'))\ndel c",
+    ),
+    (
+        "a weak proxy of before",
+        "import weakref\nclass C: pass\nc = C(); c.me = c\np = weakref.proxy(c, lambda r: print('gone'))\nn = sys.argv[1:]\ndel c",
+    ),
+    (
+        "a weak method",
+        "import weakref\nclass C:\n  def m(self): pass\nc = C(); c.me = c\nn = sys.argv[1:]\n\
+         w = weakref.WeakMethod(c.m, lambda r: print('gone'))\ndel c",
+    ),
+    (
+        "the key of a weak value",
+        "import weakref\nclass K:\n  def __hash__(self): print('hashed'); return 3\nclass C: pass\nn = sys.argv[1:]\n\
+         d = weakref.WeakValueDictionary()\nc = C(); c.me = c\nd[K()] = c\ndel c",
+    ),
+    (
+        "a set of another class",
+        "import weakref\nclass S(set):\n  def discard(self, i): print('discard'); set.discard(self, i)\nclass C: pass\n\
+         n = sys.argv[1:]\nw = weakref.WeakSet(); w.data = S()\nc = C(); c.me = c; w.add(c)\ndel c",
+    ),
+    (
+        "a function that calls itself the library's",
+        "import weakref\nclass C: pass\nc = C(); c.me = c\nn = sys.argv[1:]\nspace = {}\n\
+         exec(compile('def remove(r): print(1)', weakref.__file__, 'exec'), space)\nw = weakref.ref(c, space['remove'])\ndel c",
+    ),
+    (
+        "an object that calls itself a function",
+        "import weakref\ndef look(self): print('asked'); return None\n\
+         F = type('function', (), {'__code__': property(look), '__call__': lambda self, r: None})\nclass C: pass\n\
+         c = C(); c.me = c\nn = sys.argv[1:]\nw = weakref.ref(c, F())\ndel c",
+    ),
+    (
+        "weak containers",
+        "import weakref\nclass C: pass\nc = C(); c.me = c\nn = sys.argv[1:]\nw = weakref.WeakSet([c])\n\
+         d = weakref.WeakValueDictionary(c=c)\nk = weakref.WeakKeyDictionary()\nk[c] = 1\ndel c\nprint(len(w), len(d), len(k))",
+    ),
+    (
+        "a buffer that is released",
+        "class B:\n  def __buffer__(self, flags): return memoryview(b'x')\n  def __release_buffer__(self, v): print('free')\n\
+         n = sys.argv[1:]\nl = [memoryview(B())] if sys.version_info >= (3, 12) else []\nl.append(l)\ndel l",
+    ),
+    (
+        "a capsule that calls back",
+        "import ctypes\nn = sys.argv[1:]\nF = ctypes.CFUNCTYPE(None, ctypes.c_void_p)\nf = F(lambda c: print('freed'))\n\
+         make = ctypes.pythonapi.PyCapsule_New\nmake.restype = ctypes.py_object\n\
+         l = [make(ctypes.c_void_p(8), ctypes.c_char_p(None), f), f]\nl.append(l)\ndel l",
+    ),
+    (
+        "a function that is told of what happens",
+        "import logging\nlogging.basicConfig()\nn = sys.argv[1:]\n\
+         sys.addaudithook(lambda e, a: e == 'object.__getattr__' and sys.__stdout__.write(f'{e} {a[1]}\\n'))",
+    ),
 ];
 
 /// Scripts that ask the collector.
@@ -193,6 +250,18 @@ fn the_end_of_objects_is_seen() {
     }
 }
 
+/// What the collector reports has addresses.
+#[test]
+fn reports_of_the_collector_are_seen() {
+    let body =
+        "import gc, sys\nn = sys.argv[1:]\ngc.set_debug(gc.DEBUG_COLLECTABLE)\nl = []; l.append(l)\ndel l\n";
+    let script = Script::new(body);
+    let reports =
+        |launcher: &Launcher| script.run(launcher, &["a"]).0.stderr.contains("gc: collectable <list");
+    assert_eq!(script.first(&["a"]), Via::Fork);
+    assert!(reports(&Launcher::new()) && reports(&script.launcher));
+}
+
 #[test]
 fn warnings_of_the_end_are_seen() {
     let body = "import sys\nn = sys.argv[1:]\nf = open('/etc/passwd')\ndef g(): return f\n";
@@ -203,6 +272,7 @@ fn warnings_of_the_end_are_seen() {
     for filter in [
         "simplefilter('default', Warning)",
         "filterwarnings('error', category=ResourceWarning)",
+        "simplefilter('always'); warnings.filterwarnings('ignore', category=ResourceWarning, lineno=99)",
         "resetwarnings()",
     ] {
         let after = format!("{body}import warnings\nwarnings.{filter}\nl = [f]; l.append(l)\ndel l, f, g\n");

@@ -234,7 +234,7 @@ impl Script {
     }
 
     /// Returns the way of a first start, and tries again if others have changed a directory meanwhile.
-    fn first(&self, args: &[&str]) -> Via {
+    pub fn first(&self, args: &[&str]) -> Via {
         let vias = (0..TRIES).map(|_| self.run(&self.launcher, args).1.via);
         let mut vias = vias.skip_while(|via| *via == Via::Cold(Reason::FilesChanging));
         vias.next().unwrap_or(Via::Cold(Reason::FilesChanging))

@@ -12,7 +12,7 @@ use super::stem::{Stem, Stems, bit_of};
 use super::wait::{For, Patience, Queue, Waiting};
 use super::{Unit, Worker, Zygote};
 use crate::warm::key::{self, Asked};
-use crate::warm::layout::Layout;
+use crate::warm::layout::{self, Layout};
 use crate::warm::observe::{Observed, Tally, numbers};
 use crate::warm::{Choice, Clones, Policy, exe};
 use crate::{Reason, Spec};
@@ -485,7 +485,12 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
     /// Counts this start. Returns whether there were enough under this key.
     fn pays(&mut self, key: &[u8], policy: &Policy) -> bool {
         let price = self.price.max(self.debt(policy));
-        self.pays_after(policy.cold_starts() * price, key, policy)
+        self.pays_after(policy.cold_starts() * price, layout::without(key), policy)
+    }
+
+    /// Records a zygote that was made without a start: one of another layout has to wait for none, either.
+    pub(super) fn pays_from_now_on(&mut self, key: &[u8]) {
+        self.seen.insert(layout::without(key).to_vec(), u32::MAX / 2);
     }
 
     /// Returns the factor on cold starts while zygotes and observations are not paid for. Where CPU times are not compared, runs
@@ -564,7 +569,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
             return false;
         };
         // If there is not room for all, each has to pay again.
-        self.seen.remove(&*unit.key);
+        self.seen.remove(layout::without(&unit.key));
         true
     }
 }

@@ -105,6 +105,7 @@ impl<M: Make> Tool<M> {
         let spec = guess.spec(&self.path);
         let key = state
             .learn(&zygote, |asked| key::of_zygote(&spec, Layout::default(), asked, zygote.program_exe()));
+        state.pays_from_now_on(&key);
         let id = state.zygotes.claim(Arc::clone(&key));
         state.zygotes.park(id, Unit::zygote(zygote, key, observed, base));
         true
