@@ -136,3 +136,83 @@ fn passes_in_a_run_are_decided_unless_that_is_switched_off() {
         assert!(!told.contains("passes decided"), "{switch}: {told}");
     }
 }
+
+/// A suite whose only test pipes "a" into a FileCheck that was put to the test before.
+struct Suite {
+    dir: tempfile::TempDir,
+    filecheck: PathBuf,
+}
+
+impl Suite {
+    /// `run` is the RUN line, in which `FC` is the FileCheck.
+    fn new(filecheck: &Path, run_line: &str) -> Suite {
+        let dir = tempfile::tempdir().unwrap();
+        let config = "import lit.formats\nconfig.name = 't'\nconfig.suffixes = ['.test']\n\
+                      config.test_format = lit.formats.ShTest(execute_external=False)\n";
+        fs::write(dir.path().join("lit.cfg.py"), config).unwrap();
+        let line = run_line.replace("FC", filecheck.to_str().unwrap());
+        fs::write(dir.path().join("a.test"), format!("RUN: {line}\nCHECK: a\n")).unwrap();
+        Suite { dir, filecheck: filecheck.to_owned() }
+    }
+
+    /// Returns what `hotstart lit` tells, started by `before` in a shell.
+    fn told(&self, before: &str) -> String {
+        let hotstart = env!("CARGO_BIN_EXE_hotstart");
+        let python = std::env::var("HOTSTART_LIT_PYTHON")
+            .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/python").to_owned());
+        let path = self.filecheck.to_str().unwrap();
+        let tested =
+            run(Path::new(hotstart), &["filecheck", "--filecheck", path, "--test"], self.dir.path(), "");
+        assert!(tested.status.success(), "{tested:?}");
+        let line = format!("{before} '{hotstart}' lit --lit-python '{python}' --explain --verify=0 -v .");
+        let output = run(Path::new("/bin/sh"), &["-c", &line], self.dir.path(), "");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+#[test]
+fn a_check_file_that_changes_meanwhile_is_filechecks_own() {
+    let Some(filecheck) = installed() else { return };
+    let line = "echo 'CHECK: a' > %t.one && echo 'CHECK: b' > %t.other && \
+                sh -c \"sleep 0.5; mv %t.other %t.one; echo a\" | FC %t.one";
+    let told = Suite::new(&filecheck, line).told("");
+    assert!(told.contains("left to it: a check file that has changed"), "{told}");
+}
+
+#[test]
+fn nothing_is_decided_under_limits_that_filecheck_may_meet() {
+    let Some(filecheck) = installed() else { return };
+    let suite = Suite::new(&filecheck, "echo a | FC %s");
+    assert!(suite.told("").contains("1 passes decided without it"));
+    let told = suite.told("ulimit -s 4096;");
+    assert!(told.contains("left to it: limits under which FileCheck may end early"), "{told}");
+}
+
+#[test]
+fn a_filecheck_that_a_test_may_replace_is_always_run() {
+    let Some(filecheck) = installed() else { return };
+    let mut suite = Suite::new(&filecheck, "");
+    let own = suite.dir.path().join("Output/FileCheck");
+    fs::create_dir(suite.dir.path().join("Output")).unwrap();
+    fs::copy(&filecheck, &own).unwrap();
+    fs::write(suite.dir.path().join("a.test"), format!("RUN: echo a | {} %s\nCHECK: a\n", own.display()))
+        .unwrap();
+    suite.filecheck = own;
+    let told = suite.told("");
+    assert!(!told.contains("passes decided without it"), "{told}");
+}
+
+/// It has only the name, and its suite never starts it so.
+#[test]
+fn a_program_that_does_not_end_is_no_filecheck() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, program) = (dir.path().join("waits.c"), dir.path().join("FileCheckWaits"));
+    fs::write(&source, "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n").unwrap();
+    let built = Command::new("cc").arg("-o").args([&program, &source]).output().unwrap();
+    assert!(built.status.success(), "{built:?}");
+    let hotstart = Path::new(env!("CARGO_BIN_EXE_hotstart"));
+    let args = ["filecheck", "--filecheck", program.to_str().unwrap(), "--test"];
+    let told = String::from_utf8(run(hotstart, &args, dir.path(), "").stdout).unwrap();
+    assert!(told.contains("is always run: it did not end within 10 s"), "{told}");
+}

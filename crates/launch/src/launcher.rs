@@ -180,6 +180,11 @@ impl Launcher {
         group.quarantine();
     }
 
+    /// Returns whether `program` lies where tests write, so that it is always started cold.
+    pub fn is_test_output(&self, program: &Path) -> bool {
+        self.pool.as_ref().is_some_and(|pool| pool.policy().is_test_output(program))
+    }
+
     /// Returns how often each tool was started in which way. Empty without a policy.
     pub fn statistics(&self) -> Statistics {
         self.pool.as_ref().map(Pool::statistics).unwrap_or_default()

@@ -183,8 +183,11 @@ fn collect(
         let status = stage.negation.apply(stage.status);
         context.matched += usize::from(stage.is_matched);
         // lit's FileCheck would have read the check file as it was when the pipeline began.
-        context.is_outdated |= stage.late_check.as_ref().is_some_and(|mark| !mark.is_current());
-        if let (Some(filechecks), Some(open)) = (context.filechecks, &stage.open) {
+        let is_outdated = stage.late_check.as_ref().is_some_and(|mark| !mark.is_current());
+        context.is_outdated |= is_outdated;
+        // One that has changed is another question.
+        let open = stage.open.as_ref().filter(|_| !is_outdated);
+        if let (Some(filechecks), Some(open)) = (context.filechecks, open) {
             let is_silent = stage.stdout.is_empty() && stage.stderr.is_empty();
             if matches!(stage.process, Some(Status::Exited(code)) if code != 0 || !is_silent) {
                 filechecks.has_failed(open, &|| pipeline.stages[index].shown().join(" "));

@@ -161,9 +161,13 @@ impl Policy {
         if !program.is_absolute() {
             return Some(Reason::RelativePath);
         }
-        let is_output = self.cold_below.iter().any(|dir| program.starts_with(dir))
-            || self.output_below.iter().any(|dir| is_in_output(program, dir));
-        is_output.then_some(Reason::TestOutput)
+        self.is_test_output(program).then_some(Reason::TestOutput)
+    }
+
+    /// Returns whether `program` lies where tests write.
+    pub(crate) fn is_test_output(&self, program: &Path) -> bool {
+        self.cold_below.iter().any(|dir| program.starts_with(dir))
+            || self.output_below.iter().any(|dir| is_in_output(program, dir))
     }
 
     /// Returns whether `spec`, if it is a Python script, must have a hash seed of its own.

@@ -6,17 +6,23 @@ use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use hotstart_filecheck::{Dialect, battery};
 use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Reason, Spec, Via};
 use hotstart_model::Status;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use super::trust::{Mark, Tool, Verdict};
 use super::{FileChecks, Observe, plain_block, python};
+
+/// The longest that a case may take. A FileCheck takes milliseconds; a program that only has its name may wait for ever.
+const CASE: Duration = Duration::from_secs(10);
 
 /// Runs the battery. Returns `None` if it could not run, or if the files changed meanwhile.
 pub(super) fn verdict(tool: &Tool, filechecks: &FileChecks) -> Option<Verdict> {
@@ -24,7 +30,13 @@ pub(super) fn verdict(tool: &Tool, filechecks: &FileChecks) -> Option<Verdict> {
     filechecks.launcher.make_eager(&tool.program);
     let bench = Bench::new(tool, &filechecks.launcher, &filechecks.group)?;
     let marks = match tool.dialect {
-        Dialect::Llvm => bench.marks()?,
+        Dialect::Llvm => match bench.marks() {
+            Some(marks) => marks,
+            None if bench.has_stayed.get() => {
+                return Some(Verdict { refusal: Some(stays("without arguments")), marks: Arc::default() });
+            }
+            None => return None,
+        },
         Dialect::Pypi => match bench.marks_of_script(filechecks.observe?) {
             Ok(marks) => marks,
             Err(why) => return Some(Verdict { refusal: Some(why.to_owned()), marks: Arc::default() }),
@@ -38,8 +50,12 @@ pub(super) fn verdict(tool: &Tool, filechecks: &FileChecks) -> Option<Verdict> {
         let is_pass = request.is_ok_and(|request| request.decide(check, input).is_ok());
         let mut answer = bench.answer(&case.args, check, input, Start::AsUsual)?;
         let expected = case.passes.map(Answer::of);
-        if expected.is_some_and(|expected| answer != expected) {
+        if answer != Answer::Stays && expected.is_some_and(|expected| answer != expected) {
             answer = bench.answer(&case.args, check, input, Start::Cold)?;
+        }
+        if answer == Answer::Stays {
+            refusal = Some(stays(&format!("{case:?}")));
+            break;
         }
         if answer == Answer::DoesMore {
             refusal = Some("it does more than FileCheck: it starts a program, or is instrumented".to_owned());
@@ -60,6 +76,10 @@ pub(super) fn verdict(tool: &Tool, filechecks: &FileChecks) -> Option<Verdict> {
     ((refusal.is_some() || has_shown_all) && is_unchanged).then(|| Verdict { refusal, marks: marks.into() })
 }
 
+fn stays(case: &str) -> String {
+    format!("it did not end within {} s: {case}", CASE.as_secs())
+}
+
 /// How a FileCheck is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
@@ -73,6 +93,8 @@ enum Answer {
     /// Status 0, and no output.
     Passes,
     Fails,
+    /// It did not end, and was killed.
+    Stays,
     /// The run was doubtful, or no run of this program can be warm because of what it is made of: it may have effects of which
     /// a decision without it knows nothing.
     DoesMore,
@@ -93,6 +115,20 @@ struct Bench<'b> {
     dir: PathBuf,
     /// Runs of it in a persistent process.
     resets: Cell<usize>,
+    /// Whether the last run was killed as it did not end.
+    has_stayed: Cell<bool>,
+}
+
+/// Waits until this descriptor is readable. Returns whether that was so in time.
+fn is_readable(fd: &OwnedFd, until: Instant) -> bool {
+    let mut wanted = [PollFd::new(fd, PollFlags::IN)];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match poll(&mut wanted, Timespec::try_from(left).ok().as_ref()) {
+            Err(Errno::INTR) => {}
+            found => return found.is_ok_and(|count| count > 0),
+        }
+    }
 }
 
 impl Drop for Bench<'_> {
@@ -115,6 +151,7 @@ impl<'b> Bench<'b> {
             group,
             dir,
             resets: Cell::new(0),
+            has_stayed: Cell::new(false),
         })
     }
 
@@ -129,6 +166,9 @@ impl<'b> Bench<'b> {
         let trace = [(OsString::from("LD_TRACE_LOADED_OBJECTS"), OsString::from("1"))];
         let env: Vec<_> = self.tool.environment.0.iter().chain(&trace).cloned().collect();
         let (_, output) = self.run(plain_block(&env), &[], b"", b"", Start::Cold)?;
+        if self.has_stayed.get() {
+            return None;
+        }
         let output = String::from_utf8(output).ok()?;
         // `libm.so.6 => /lib/libm.so.6 (0x7f...)`; the loader itself has no arrow.
         let libraries = output.lines().filter_map(|line| {
@@ -157,6 +197,9 @@ impl<'b> Bench<'b> {
     /// Runs a case. `None` if a signal ended the run, or it was lost.
     fn answer(&self, args: &[String], check: &[u8], input: &[u8], start: Start) -> Option<Answer> {
         let (exit, output) = self.run(self.env.clone(), args, check, input, start)?;
+        if self.has_stayed.take() {
+            return Some(Answer::Stays);
+        }
         if exit.lost || matches!(exit.status, Status::Signaled(_)) {
             return None;
         }
@@ -198,7 +241,13 @@ impl<'b> Bench<'b> {
             keep_cold: start == Start::Cold,
             process_group: ProcessGroup::New,
         };
-        let exit = self.launcher.start(&spec, self.group).ok()?.wait();
-        Some((exit, fs::read(path("output")).ok()?))
+        let mut child = self.launcher.start(&spec, self.group).ok()?;
+        let until = Instant::now() + CASE;
+        let has_ended = child.end_fd().is_ok_and(|end| is_readable(&end, until));
+        if !has_ended || child.process_fd().is_some_and(|end| !is_readable(&end, until)) {
+            self.has_stayed.set(true);
+            child.kill();
+        }
+        Some((child.wait(), fs::read(path("output")).ok()?))
     }
 }

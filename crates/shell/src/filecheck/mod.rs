@@ -5,6 +5,7 @@
 //! a battery of cases, once for each FileCheck ([`trust`]). docs/design/filecheck.md has the rules.
 
 mod battery;
+mod limits;
 mod passes;
 mod python;
 mod question;
@@ -239,6 +240,9 @@ impl FileChecks {
         if self.is_off.load(Ordering::Relaxed) {
             return Err(Undecided(OFF));
         }
+        if !limits::are_usual() {
+            return Err(Undecided("limits under which FileCheck may end early"));
+        }
         if call.env.get("LD_PRELOAD").is_some() {
             return Err(Undecided("LD_PRELOAD"));
         }
@@ -256,8 +260,7 @@ impl FileChecks {
             Err(trust::NOT_YET) if dialect == Dialect::Llvm && self.trust.is_coming(&tool) => None,
             Err(why) => return Err(Undecided(why)),
         };
-        let opts = call.env.get("FILECHECK_OPTS").map(|opts| opts.to_string_lossy());
-        let request = dialect.parse(call.args, opts.as_deref())?;
+        let request = dialect.parse(call.args, options_of(call.env)?)?;
         let input_file = request.input_file().map(str::to_owned);
         let path = join(call.cwd, request.check_file());
         let mark = Mark::of(Path::new(&path)).ok_or(Undecided("no check file"))?;
@@ -390,6 +393,12 @@ fn plain_block(env: &[(OsString, OsString)]) -> EnvBlock {
     EnvBlock::new(&plain_environment(env))
 }
 
+/// Returns the options that the environment adds.
+fn options_of(env: &Environment) -> Result<Option<&str>, Undecided> {
+    let options = env.get("FILECHECK_OPTS");
+    options.map(|text| text.to_str().ok_or(Undecided("FILECHECK_OPTS that is not UTF-8"))).transpose()
+}
+
 /// Returns whether the loader finds the same libraries in each directory.
 fn has_fixed_libraries(env: &Environment) -> bool {
     let path = env.get("LD_LIBRARY_PATH").map(|path| path.as_encoded_bytes()).unwrap_or_default();
@@ -411,6 +420,17 @@ mod tests {
             assert!(!with(path), "{path}");
         }
         assert!(has_fixed_libraries(&Environment::new()));
+    }
+
+    #[test]
+    fn options_that_are_no_text_leave_a_call_to_filecheck() {
+        use std::os::unix::ffi::OsStringExt;
+        let with = |options: &[u8]| -> Environment {
+            [("FILECHECK_OPTS", OsString::from_vec(options.to_vec()))].into_iter().collect()
+        };
+        assert_eq!(options_of(&Environment::new()).unwrap(), None);
+        assert_eq!(options_of(&with(b"-DX=a")).unwrap(), Some("-DX=a"));
+        assert!(options_of(&with(b"-DX=\xff")).is_err());
     }
 
     /// libc may fail by these, whatever FileCheck would do.

@@ -83,8 +83,11 @@ impl<'a> Assembly<'_, 'a> {
         let is_captured = slots[1] == Slot::Pipe && matches!(slots[2], Slot::Pipe | Slot::Stdout);
         let is_plain = shell.limits.is_empty() && matches!(shell.process_umask(), Ok(None));
         let script = self.context.script;
-        let has_own_start = script.cold.covers(Path::new(program)) || !script.wraps.is_empty();
-        is_last && is_captured && is_plain && !has_own_start
+        let program = Path::new(program);
+        let has_own_start = script.cold.covers(program) || !script.wraps.is_empty();
+        // The test may replace it at any time.
+        let is_output = self.context.launcher.is_test_output(program);
+        is_last && is_captured && is_plain && !has_own_start && !is_output
     }
 }
 
