@@ -2,9 +2,12 @@
 //!
 //! What is on no list here, and names no file (`watch`), is not known to be harmless.
 
+#[cfg(target_arch = "x86_64")]
+use hotstart_launch::tracing::AllowedWith;
+
 /// Calls that change or tell only what belongs to the process itself, or to files that it has opened, or what is in the key: user, limits,
 /// system, number of processors.
-pub(crate) const HARMLESS: [i64; 82] = [
+pub(crate) const HARMLESS: [i64; 78] = [
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_close,
@@ -35,7 +38,6 @@ pub(crate) const HARMLESS: [i64; 82] = [
     libc::SYS_select,
     libc::SYS_pselect6,
     libc::SYS_sched_yield,
-    libc::SYS_sched_getaffinity,
     libc::SYS_dup,
     libc::SYS_dup2,
     libc::SYS_dup3,
@@ -51,7 +53,6 @@ pub(crate) const HARMLESS: [i64; 82] = [
     libc::SYS_exit,
     libc::SYS_exit_group,
     libc::SYS_uname,
-    libc::SYS_fcntl,
     libc::SYS_flock,
     libc::SYS_fsync,
     libc::SYS_fdatasync,
@@ -69,10 +70,8 @@ pub(crate) const HARMLESS: [i64; 82] = [
     libc::SYS_getresuid,
     libc::SYS_getresgid,
     libc::SYS_arch_prctl,
-    libc::SYS_futex,
     libc::SYS_set_tid_address,
     libc::SYS_set_robust_list,
-    libc::SYS_get_robust_list,
     libc::SYS_restart_syscall,
     libc::SYS_rseq,
     libc::SYS_membarrier,
@@ -87,6 +86,63 @@ pub(crate) const HARMLESS: [i64; 82] = [
     libc::SYS_getdents,
     libc::SYS_mlock,
     libc::SYS_munlock,
+];
+
+/// Calls that are harmless with some arguments. Others may name another process, or be a deadline by the clock.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const HARMLESS_WITH: [AllowedWith; 4] = [
+    AllowedWith { number: libc::SYS_fcntl as u32, argument: 1, mask: !0, values: &COMMANDS, or_zero: None },
+    // 0 is the process itself.
+    AllowedWith {
+        number: libc::SYS_sched_getaffinity as u32,
+        argument: 0,
+        mask: !0,
+        values: &[0],
+        or_zero: None,
+    },
+    AllowedWith {
+        number: libc::SYS_get_robust_list as u32,
+        argument: 0,
+        mask: !0,
+        values: &[0],
+        or_zero: None,
+    },
+    // All of them without a deadline, as glibc waits for conditions and threads.
+    AllowedWith {
+        number: libc::SYS_futex as u32,
+        argument: 1,
+        mask: !(libc::FUTEX_PRIVATE_FLAG as u32),
+        values: &FUTEXES,
+        or_zero: Some(3),
+    },
+];
+
+/// Commands of `fcntl` that change or tell only the descriptor, or lock. F_GETLK and F_SETOWN would tell of other processes.
+#[cfg(target_arch = "x86_64")]
+const COMMANDS: [u32; 12] = [
+    libc::F_DUPFD as u32,
+    libc::F_DUPFD_CLOEXEC as u32,
+    libc::F_GETFD as u32,
+    libc::F_SETFD as u32,
+    libc::F_GETFL as u32,
+    libc::F_SETFL as u32,
+    libc::F_SETLK as u32,
+    libc::F_SETLKW as u32,
+    libc::F_OFD_SETLK as u32,
+    libc::F_OFD_SETLKW as u32,
+    libc::F_ADD_SEALS as u32,
+    libc::F_GET_SEALS as u32,
+];
+
+/// Operations of `futex` without a deadline: waits for a length of time, and those that wake.
+#[cfg(target_arch = "x86_64")]
+const FUTEXES: [u32; 6] = [
+    libc::FUTEX_WAIT as u32,
+    libc::FUTEX_WAKE as u32,
+    libc::FUTEX_REQUEUE as u32,
+    libc::FUTEX_CMP_REQUEUE as u32,
+    libc::FUTEX_WAKE_OP as u32,
+    libc::FUTEX_WAKE_BITSET as u32,
 ];
 
 /// Calls that make, empty, change or remove files: it matters whether they succeed.
@@ -121,7 +177,11 @@ const FLAGS_OF_CHANGES: i32 =
     libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_TMPFILE & !libc::O_DIRECTORY;
 
 /// Calls whose answers no key can hold, and what they tell.
-pub(crate) const TELLING: [(i64, &str); 24] = [
+pub(crate) const TELLING: [(i64, &str); 28] = [
+    (libc::SYS_futex, "the time, by a deadline"),
+    (libc::SYS_fcntl, "other processes, or for what is not known"),
+    (libc::SYS_sched_getaffinity, "other processes"),
+    (libc::SYS_get_robust_list, "other processes"),
     (libc::SYS_clock_gettime, "the time"),
     (libc::SYS_clock_getres, "the time"),
     (libc::SYS_gettimeofday, "the time"),

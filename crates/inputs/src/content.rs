@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::input::Stamp;
+use crate::systems;
 
 /// A BLAKE3 hash.
 pub type Hash = [u64; 4];
@@ -42,6 +43,11 @@ pub(crate) fn is_settled(stamp: &Stamp) -> bool {
     let now = clock_gettime(ClockId::RealtimeCoarse);
     let before = now.tv_sec.saturating_sub(TICK.as_secs() as i64);
     stamp.changed < before.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
+}
+
+/// Returns whether the stamp alone tells later that the file is still the same.
+pub(crate) fn is_told_by_stamp(path: &Path, stamp: &Stamp) -> bool {
+    is_settled(stamp) && systems::stamps_changes(path)
 }
 
 /// Reads the file; it must look like `stamp` before and after.

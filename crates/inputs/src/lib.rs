@@ -10,10 +10,12 @@
 #[cfg(target_arch = "x86_64")]
 mod calls;
 mod content;
+mod handlers;
 mod input;
 #[cfg(target_arch = "x86_64")]
 mod program;
 mod surroundings;
+mod systems;
 mod verdicts;
 #[cfg(target_arch = "x86_64")]
 mod walk;

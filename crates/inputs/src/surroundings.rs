@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use crate::handlers;
+
 /// Returns a text that is the same as long as these are.
 pub fn surroundings() -> String {
     let system = rustix::system::uname();
@@ -24,5 +26,7 @@ pub fn surroundings() -> String {
         text.push('\n');
         text.push_str(line);
     }
+    // A program may be given to another one tomorrow.
+    text.push_str(&format!("\n{}", handlers::registered()));
     text + "\n" + &read("/proc/self/limits")
 }

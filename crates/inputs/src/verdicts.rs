@@ -224,7 +224,7 @@ impl Verdicts {
         Running(self)
     }
 
-    /// Returns what is known of the test with this key. The names of its own outputs begin with `outputs`.
+    /// Returns what is known of the test with this key. Its `%t` begins with `outputs`, without `.tmp`.
     pub fn ask(&self, key: &Hash, outputs: &Path) -> Known {
         let table = self.table().read().expect("no panic while locked");
         let mut changed = None;
@@ -428,7 +428,7 @@ fn segments(dir: &Path) -> Segments {
     Segments {
         dir: dir.join("verdicts"),
         suffix: "verdicts",
-        magic: b"hotstart verdicts 3\n",
+        magic: b"hotstart verdicts 4\n",
         size_max: SIZE_MAX,
     }
 }

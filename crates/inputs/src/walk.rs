@@ -10,8 +10,11 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::content;
 use crate::input::{Input, Looks, Stamp, State, is_nothing, names_in};
+use crate::systems;
 
 /// Why a test's inputs cannot be told.
 pub(crate) type Refusal = String;
@@ -46,6 +49,8 @@ pub(crate) struct Walk {
     own_dirs: HashSet<PathBuf>,
     /// Directories that have been passed, and cannot have become links since.
     passed: HashSet<PathBuf>,
+    /// Devices whose file systems hold files.
+    devices: HashSet<u64>,
 }
 
 impl Walk {
@@ -123,7 +128,7 @@ impl Walk {
             if !is_last && self.passed.contains(&at) {
                 continue;
             }
-            kernels_own(&at)?;
+            let is_constant = kernels_own(&at)?;
             let found = match fs::symlink_metadata(&at) {
                 Ok(found) => found,
                 Err(error) if is_nothing(&error) => {
@@ -133,6 +138,9 @@ impl Walk {
                 }
                 Err(error) => return Err(format!("'{}' cannot be looked at: {error}", at.display())),
             };
+            if !is_constant {
+                self.in_files(&at, found.dev())?;
+            }
             let stamp = Stamp::from(&found);
             if found.is_symlink() && (!is_last || follows || wants_dir) {
                 links += 1;
@@ -164,6 +172,28 @@ impl Walk {
         Ok(Spot::Found { path: at, stamp })
     }
 
+    /// Refuses what lies in a file system that makes up its files, wherever it is mounted.
+    fn in_files(&mut self, path: &Path, device: u64) -> Result<(), Refusal> {
+        if self.devices.contains(&device) {
+            return Ok(());
+        }
+        // A link may lead elsewhere, but its directory is in the same file system.
+        let here = if path.is_symlink() { path.parent().unwrap_or(path) } else { path };
+        if !systems::holds_files(here) {
+            return Err(format!("looks at '{}', in a file system that is on no list", path.display()));
+        }
+        self.devices.insert(device);
+        Ok(())
+    }
+
+    /// Refuses a file that gives rights to who executes it: the traced run would not get them.
+    pub fn executes(&self, path: &Path) -> Result<(), Refusal> {
+        match rustix::fs::getxattr(path, "security.capability", &mut [0u8; 0][..]) {
+            Err(Errno::NODATA | Errno::NOTSUP | Errno::NOENT) => Ok(()),
+            _ => Err(format!("executes '{}', which has capabilities of its own", path.display())),
+        }
+    }
+
     /// Notes that `looks` of what is at `spot` were asked for. `now` if the content must be read before the call that follows.
     pub fn look(&mut self, spot: &Spot, looks: Looks, now: bool) -> Result<(), Refusal> {
         let Spot::Found { path, stamp } = spot else { return Ok(()) };
@@ -181,7 +211,8 @@ impl Walk {
             return if looks.has(Looks::NAMES) { self.note_names(path) } else { Ok(()) };
         }
         if kind.is_char_device() && DEVICES.iter().any(|device| path == Path::new(device)) {
-            return self.note(path, Looks::EXISTS, || Ok(State::Device(found.rdev())));
+            return self
+                .note(path, Looks::EXISTS, || Ok(State::Device(found.rdev(), Stamp::from(&found).rights())));
         }
         if !kind.is_file() {
             return Err(format!("uses the device, pipe or socket '{}'", path.display()));
@@ -231,7 +262,7 @@ impl Walk {
             // The kernel's files have no times of their own.
             let hash = if is_kernels { content::hash(path).ok() } else { content::of_file(path, stamp) };
             let hash = hash.ok_or_else(|| format!("'{}' changed while the test ran", path.display()))?;
-            *content = Some((hash, content::is_settled(stamp) && !is_kernels));
+            *content = Some((hash, !is_kernels && content::is_told_by_stamp(path, stamp)));
         }
         Ok(())
     }
@@ -259,18 +290,17 @@ fn names_directory(path: &Path) -> bool {
     bytes.ends_with(b"/") || bytes.ends_with(b"/.") || bytes == b"."
 }
 
-/// Refuses what the kernel makes up, unless it is known to be constant.
-fn kernels_own(path: &Path) -> Result<(), Refusal> {
+/// Refuses what the kernel makes up, unless it is known to be constant, or leads there. Returns whether it is one of these.
+fn kernels_own(path: &Path) -> Result<bool, Refusal> {
     const VOLATILE: [&str; 6] = ["/proc", "/sys", "/dev/fd", "/dev/pts", "/dev/shm", "/run"];
     // SELinux is there or not as long as the system runs.
     const SELINUX: &str = "/sys/fs/selinux";
     let is_constant = |constant: &str| Path::new(constant).starts_with(path);
-    if !VOLATILE.iter().any(|dir| path.starts_with(dir)) || path.starts_with(SELINUX) || is_constant(SELINUX)
-    {
-        return Ok(());
+    if !VOLATILE.iter().any(|dir| path.starts_with(dir)) {
+        return Ok(false);
     }
-    if CONSTANT.iter().any(|constant| is_constant(constant)) {
-        return Ok(());
+    if path.starts_with(SELINUX) || [SELINUX].iter().chain(&CONSTANT).any(|constant| is_constant(constant)) {
+        return Ok(true);
     }
     Err(format!("looks at '{}'", path.display()))
 }

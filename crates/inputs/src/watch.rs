@@ -8,8 +8,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::calls::{
-    CHANGING, CHANGING_WITH, EXCUSED, FLAGS_OF_NEW_PROCESSES, HARMLESS, REQUESTS, TELLING, is_our_own_affair,
+    CHANGING, CHANGING_WITH, EXCUSED, FLAGS_OF_NEW_PROCESSES, HARMLESS, HARMLESS_WITH, REQUESTS, TELLING,
+    is_our_own_affair,
 };
+use crate::handlers::Handlers;
 use crate::input::{Input, Looks, Stamp};
 use crate::program::{self, Leads};
 use crate::walk::{Refusal, Spot, Walk};
@@ -48,6 +50,7 @@ fn watched(is_known: bool, run: impl FnOnce() -> u8) -> io::Result<Traced> {
         read: None,
         own,
         umask: umask(),
+        handlers: None,
     };
     let number = |number: i64| u32::try_from(number).expect("numbers of system calls are small");
     let allowed = HARMLESS.map(number);
@@ -56,7 +59,8 @@ fn watched(is_known: bool, run: impl FnOnce() -> u8) -> io::Result<Traced> {
         number: number(call),
         only_with: Some((argument, flags as u32)),
     });
-    let rules = Rules { allowed: &allowed, awaited: &[&always[..], &some].concat() };
+    let rules =
+        Rules { allowed: &allowed, allowed_with: &HARMLESS_WITH, awaited: &[&always[..], &some].concat() };
     let (code, is_over) = trace_tree(rules, &mut watch, run)?;
     let inputs = match watch.refusal {
         Some(why) => Err(why),
@@ -86,6 +90,8 @@ struct Watch {
     /// This program.
     own: Option<PathBuf>,
     umask: u32,
+    /// Programs that the kernel starts for others. Read when the first program is executed.
+    handlers: Option<Handlers>,
 }
 
 impl Watcher for Watch {
@@ -217,7 +223,9 @@ impl Watch {
             || self.is_known && self.is_excused(call)
             || match call.number {
                 libc::SYS_clone => a[0] & !FLAGS_OF_NEW_PROCESSES == 0,
-                libc::SYS_clone3 => call.word(a[0]).is_some_and(|flags| flags & !FLAGS_OF_NEW_PROCESSES == 0),
+                libc::SYS_clone3 => is_known_clone(call),
+                // By its own number as well, which a thread is told when it is made.
+                libc::SYS_sched_getaffinity | libc::SYS_get_robust_list => descriptor(a[0]) == call.pid,
                 libc::SYS_ioctl => REQUESTS.contains(&(a[1] as u32 as u64)),
                 libc::SYS_wait4 => a[3] == 0,
                 libc::SYS_waitid => a[4] == 0,
@@ -441,12 +449,14 @@ impl Watch {
             Some(own) if call.is_ours && path == Path::new("/proc/self/exe") => Some((base, own.clone())),
             _ => Some((base, path)),
         };
+        let handlers = self.handlers.get_or_insert_with(Handlers::now);
         for _ in 0..5 {
-            let Some((base, path)) = next.take() else { return Ok(()) };
-            let spot = self.walk.to(&base, &path, true)?;
+            let Some((base, name)) = next.take() else { return Ok(()) };
+            let spot = self.walk.to(&base, &name, true)?;
             let Spot::Found { path, .. } = &spot else { return Ok(()) };
             self.walk.look(&spot, Looks::STAT.and(Looks::CONTENT), false)?;
-            next = match program::leads(path) {
+            self.walk.executes(path)?;
+            next = match program::leads(path, &name, handlers) {
                 Leads::To(other) => Some((PathBuf::from("/"), PathBuf::from(other))),
                 Leads::Nowhere => None,
                 Leads::Unknown => {
@@ -464,6 +474,16 @@ impl Watch {
             _ => Err("asks for the state of a file system".to_owned()),
         }
     }
+}
+
+/// Returns whether a `clone3` makes what is known, and does not choose the number, which tells whether a process has it.
+fn is_known_clone(call: &Call) -> bool {
+    // Offset in struct clone_args, and size of all of it that is known.
+    const NUMBERS: u64 = 72;
+    const SIZE: u64 = 88;
+    let [at, size, ..] = call.args;
+    let chooses = || size > NUMBERS && call.word(at + NUMBERS) != Some(0);
+    size <= SIZE && call.word(at).is_some_and(|flags| flags & !FLAGS_OF_NEW_PROCESSES == 0) && !chooses()
 }
 
 fn is_dir(stamp: &Stamp) -> bool {

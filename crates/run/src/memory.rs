@@ -75,7 +75,7 @@ impl Memory {
     /// The same, remembered in a place that is shared with other runners as well. It is given a name for those whose surroundings are
     /// equal, since no other's verdicts are of use here.
     pub fn shared_in<S: Shared + 'static>(mut self, place: impl FnOnce(String) -> S) -> Memory {
-        let name = blake3::derive_key("hotstart: shared verdicts, 3", self.surroundings.as_bytes());
+        let name = blake3::derive_key("hotstart: shared verdicts, 4", self.surroundings.as_bytes());
         let place = place(blake3::Hash::from(name).to_string());
         self.verdicts = self.verdicts.shared_in(Box::new(place));
         self
@@ -174,7 +174,7 @@ impl Memory {
     }
 }
 
-/// Returns how the names of a test's own outputs begin, which each run makes anew. Other tests may write beside them.
+/// Returns how the names of a test's own outputs begin, without `.tmp`. Each run makes them anew.
 fn outputs(script: &Script) -> &Path {
     &script.tmp_base
 }

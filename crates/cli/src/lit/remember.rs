@@ -133,7 +133,7 @@ fn kind(input: &Input) -> &'static str {
         State::Missing(_) if input.looks == Looks::OVERWRITTEN => "written",
         State::Missing(_) => "missing",
         State::Link(..) => "link",
-        State::Device(_) => "device",
+        State::Device(..) => "device",
         State::Directory(..) if input.looks.has(Looks::NAMES) => "listed",
         State::Directory(..) => "directory",
         State::File(..) if input.looks == Looks::OVERWRITTEN => "written",

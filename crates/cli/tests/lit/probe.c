@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <linux/futex.h>
 #include <linux/io_uring.h>
 #include <linux/openat2.h>
 #include <poll.h>
@@ -335,6 +336,72 @@ static int by_memory_of_others(void) {
   return process_vm_readv(getppid(), &here, 1, &there, 1, 0) < 0 ? 0 : 0;
 }
 
+static int by_deadline(void) {
+  // The first of all: it has passed. `sem_timedwait` is this call.
+  int word = 0;
+  struct timespec deadline = {1, 0};
+  return syscall(SYS_futex, &word, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 0, &deadline, NULL, ~0) == 0;
+}
+
+static int by_owner(void) {
+  int ends[2];
+  return pipe(ends) || (fcntl(ends[0], F_SETOWN, 1) < 0 && errno == EBADF);
+}
+
+static int by_affinity_of_others(void) {
+  cpu_set_t set;
+  return sched_getaffinity(1, sizeof set, &set);
+}
+
+static int by_robust_list_of_others(void) {
+  void *head;
+  size_t size;
+  return syscall(SYS_get_robust_list, 1, &head, &size) == 0 ? 0 : 77;
+}
+
+static int by_chosen_number(void) {
+  // As the number of a process, 1 is taken, for root; nobody else may choose.
+  pid_t number = 1;
+  unsigned long long arguments[11] = {0};
+  arguments[4] = SIGCHLD, arguments[8] = (unsigned long long)&number, arguments[9] = 1;
+  return syscall(SYS_clone3, arguments, sizeof arguments) >= 0;
+}
+
+static void *ends(void *unused) { return unused; }
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static int is_ready;
+
+static void *makes_ready(void *unused) {
+  pthread_mutex_lock(&lock);
+  is_ready = 1;
+  pthread_cond_signal(&condition);
+  pthread_mutex_unlock(&lock);
+  return unused;
+}
+
+// What threads and descriptors need can be held by a key.
+static int by_waits(void) {
+  pthread_t threads[2];
+  cpu_set_t set;
+  struct flock whole = {.l_type = F_RDLCK};
+  int fd = open(path, O_RDONLY | O_CLOEXEC), copy = fcntl(fd, F_DUPFD_CLOEXEC, 10);
+  pthread_mutex_lock(&lock);
+  pthread_create(&threads[0], NULL, makes_ready, NULL);
+  while (!is_ready)
+    pthread_cond_wait(&condition, &lock);
+  pthread_mutex_unlock(&lock);
+  pthread_create(&threads[1], NULL, ends, NULL);
+  if (pthread_join(threads[0], NULL) || pthread_join(threads[1], NULL))
+    return 1;
+  if (sched_getaffinity(0, sizeof set, &set) || pthread_getaffinity_np(pthread_self(), sizeof set, &set))
+    return 1;
+  if (fcntl(fd, F_SETFD, 0) || fcntl(fd, F_GETFL) < 0 || fcntl(fd, F_SETLK, &whole))
+    return 1;
+  return is_one(copy);
+}
+
 static const struct {
   const char *name;
   int (*run)(void);
@@ -388,6 +455,12 @@ static const struct {
     {"parent", by_parent},
     {"processor", by_processor},
     {"memory-of-others", by_memory_of_others},
+    {"deadline", by_deadline},
+    {"owner", by_owner},
+    {"affinity-of-others", by_affinity_of_others},
+    {"robust-list-of-others", by_robust_list_of_others},
+    {"chosen-number", by_chosen_number},
+    {"waits", by_waits},
 };
 
 int main(int count, char **arguments) {

@@ -37,6 +37,7 @@ impl Place {
             ("dir1/inner", "one\n"),
             ("dir2/inner", "two\n"),
             ("first/none", ""),
+            ("Output/a.testx.tmp", ""),
         ] {
             place.suite.file(name, text);
         }
@@ -169,6 +170,14 @@ const CHANGES: &[Change] = &[
         fs::create_dir_all(at.path("Output")).unwrap();
         at.suite.file("Output/other", "");
     }),
+    (
+        "the time of a file whose name begins as those of the outputs",
+        "stat -c %%Y %S/Output/a.testx.tmp",
+        |at| {
+            let file = File::options().write(true).open(at.path("Output/a.testx.tmp")).unwrap();
+            file.set_times(FileTimes::new().set_modified(SystemTime::UNIX_EPOCH)).unwrap();
+        },
+    ),
     ("an entry that became a pipe", "ls --file-type %S/data/list > %t", |at| {
         fs::remove_file(at.path("data/list/a")).unwrap();
         at.suite.fifo("data/list/a");

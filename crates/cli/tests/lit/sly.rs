@@ -23,6 +23,10 @@ fn place(run: &str) -> Place {
     fs::copy(&PROBE.1, place.path("bin/probe")).unwrap();
     place.suite.file("bin/script", format!("#! {} missing-link\n", place.path("bin/probe").display()));
     fs::set_permissions(place.path("bin/script"), PermissionsExt::from_mode(0o755)).unwrap();
+    // The kernel opens a file whose name ends with the carriage return.
+    fs::copy(&PROBE.1, place.path("bin/probe\r")).unwrap();
+    place.suite.file("bin/returned", format!("#!{}\r missing-link\n", place.path("bin/probe").display()));
+    fs::set_permissions(place.path("bin/returned"), PermissionsExt::from_mode(0o755)).unwrap();
     fs::create_dir(place.path("late")).unwrap();
     for (link, target) in [("one", "two"), ("two", "three"), ("three", "data/file")] {
         symlink(target, place.path(link)).unwrap();
@@ -51,6 +55,7 @@ const CHANGES: &[Change] = &[
     ("below `nohup`", "nohup probe grandchild %S/data/file", other_content),
     ("after vfork", "probe vfork %S/data/file", other_content),
     ("in a process that shares all", "probe clone %S/data/file", other_content),
+    ("by threads that wait", "probe waits %S/data/file", other_content),
     ("by processes that ask at once", "probe many %S/data/file", other_content),
     ("by sendfile", "probe sendfile %S/data/file", other_content),
     ("by preadv", "probe readv %S/data/file", other_content),
@@ -77,6 +82,10 @@ const CHANGES: &[Change] = &[
         fs::remove_file(&path).unwrap();
         fs::copy("/bin/false", &path).unwrap();
         File::options().write(true).open(&path).unwrap().set_modified(before).unwrap();
+    }),
+    ("an interpreter with a carriage return in its name", "env %S/bin/returned", |at| {
+        fs::remove_file(at.path("bin/probe\r")).unwrap();
+        fs::copy("/bin/false", at.path("bin/probe\r")).unwrap();
     }),
     ("a script that cannot be executed", "script", |at| {
         fs::set_permissions(at.path("bin/script"), PermissionsExt::from_mode(0o644)).unwrap();
@@ -160,6 +169,11 @@ const NEVER: &[&str] = &[
     "parent",
     "processor",
     "memory-of-others",
+    "deadline",
+    "owner",
+    "affinity-of-others",
+    "robust-list-of-others",
+    "chosen-number",
 ];
 
 #[test]
@@ -168,6 +182,50 @@ fn what_no_key_can_hold_is_never_remembered() {
         let place = place(&format!("probe {mode} %S/data/file || true"));
         assert!(place.is_never_remembered(), "{mode}");
     }
+}
+
+#[test]
+fn programs_of_which_the_kernel_makes_more_are_never_remembered() {
+    let place = place("env %S/bin/text || true");
+    place.suite.file("bin/text", "no script\n");
+    fs::set_permissions(place.path("bin/text"), PermissionsExt::from_mode(0o755)).unwrap();
+    assert!(place.is_never_remembered());
+}
+
+/// In the traced run a program does not get its capabilities.
+#[test]
+fn a_program_with_capabilities_is_never_remembered() {
+    // The name service's socket, for instance: CAP_NET_BIND_SERVICE, permitted and effective, in revision 2.
+    let value = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let place = place("probe open %S/data/file");
+    let (program, flags) = (place.path("bin/probe"), rustix::fs::XattrFlags::empty());
+    if let Err(error) = rustix::fs::setxattr(&program, "security.capability", &value, flags) {
+        eprintln!("skipped: no capabilities can be given to a file here: {error}");
+        return;
+    }
+    assert!(place.is_never_remembered());
+}
+
+/// A second /proc, which only root can mount, in a mount namespace of its own.
+#[test]
+fn the_kernels_files_are_known_wherever_they_are_mounted() {
+    let place = place("true");
+    let mounted = place.path("proc");
+    fs::create_dir(&mounted).unwrap();
+    place.suite.file("a.test", "RUN: grep -q . %S/proc/sys/kernel/ostype\n");
+    let hotstart = place.suite.command(&["--cache", "--explain", "a.test"]);
+    let mut inside = Command::new("unshare");
+    inside.args(["-m", "sh", "-c", "mount -t proc proc \"$0\" || exit 77; \"$@\""]).arg(&mounted);
+    inside.arg(hotstart.get_program()).args(hotstart.get_args());
+    inside.envs(hotstart.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    inside.current_dir(hotstart.get_current_dir().unwrap_or(std::path::Path::new(".")));
+    let out = inside.env("HOTSTART_CACHE_DIR", place.cache.path()).output().unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    if !text.contains("hotstart: --cache") {
+        eprintln!("skipped: /proc cannot be mounted here: {text}");
+        return;
+    }
+    assert!(text.contains("in a file system that is on no list"), "{text}");
 }
 
 #[test]

@@ -24,8 +24,25 @@ const PR_TSC_SIGSEGV: libc::c_int = 2;
 pub struct Rules<'r> {
     /// Numbers of calls that pass.
     pub allowed: &'r [u32],
+    /// Calls that pass with some arguments.
+    pub allowed_with: &'r [AllowedWith],
     /// Calls whose end matters.
     pub awaited: &'r [Awaited],
+}
+
+/// A call that passes with some arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct AllowedWith {
+    /// Its number.
+    pub number: u32,
+    /// The number of the argument whose lower half decides, without the bits that are not in the mask.
+    pub argument: u32,
+    /// The bits of that argument that count.
+    pub mask: u32,
+    /// The values with which the call passes.
+    pub values: &'static [u32],
+    /// The number of an argument with which it passes as well if all of that is zero.
+    pub or_zero: Option<u32>,
 }
 
 /// A call whose end matters.
@@ -255,6 +272,23 @@ fn filter(rules: Rules<'_>, otherwise: u32) -> Vec<libc::sock_filter> {
                 step(end, 0, 0, otherwise),
             ]),
         }
+    }
+    for with in rules.allowed_with {
+        let mut decide = vec![
+            step(load, 0, 0, 16 + 8 * with.argument),
+            step((libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16, 0, 0, with.mask),
+        ];
+        let pass = step(end, 0, 0, libc::SECCOMP_RET_ALLOW);
+        with.values.iter().for_each(|value| decide.extend([step(equal, 0, 1, *value), pass]));
+        if let Some(argument) = with.or_zero {
+            let (low, high) = (16 + 8 * argument, 20 + 8 * argument);
+            decide.extend([step(load, 0, 0, low), step(equal, 0, 3, 0), step(load, 0, 0, high)]);
+            decide.extend([step(equal, 0, 1, 0), pass]);
+        }
+        decide.push(step(end, 0, 0, otherwise));
+        let length = u8::try_from(decide.len()).expect("few values");
+        steps.push(step(equal, 0, length, with.number));
+        steps.extend(decide);
     }
     for number in rules.allowed {
         steps.push(step(equal, 0, 1, *number));

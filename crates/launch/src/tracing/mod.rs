@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::sys::tracer::{self, Entry, Happened, Registers, Traced};
-pub use crate::sys::tracer::{Awaited, Rules};
+pub use crate::sys::tracer::{AllowedWith, Awaited, Rules};
 
 /// A process that is about to make a system call.
 #[derive(Clone, Copy, Debug)]

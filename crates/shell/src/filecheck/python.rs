@@ -107,7 +107,7 @@ pub(super) fn marks(inputs: &[Input], dir: &Path) -> Result<Vec<Mark>, &'static 
         let aspect = match &input.state {
             State::Missing(_) => Aspect::Missing,
             State::Directory(_, None) if !input.looks.has(Looks::NAMES) => Aspect::Place,
-            State::Device(_) => Aspect::Place,
+            State::Device(..) => Aspect::Place,
             _ => Aspect::Itself,
         };
         // It may have been made by the run itself.
