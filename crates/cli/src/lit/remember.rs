@@ -1,6 +1,7 @@
 //! `--cache`, `--inputs` and `--affected`: tests that are known to pass, and what they depend on.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -64,15 +65,21 @@ impl Session<'_> {
         let mut out = Sink::stdout();
         if own.inputs {
             let memory = Memory::new(Path::new("/nonexistent"), true, discovered.session.tmp_dir.clone());
-            each_script(&plan, |label, script| out.put(&inputs_of(label, script, &cold, &memory)));
+            each_script(&plan, |job, script| {
+                out.put(&inputs_of(&plan.label(job), script, &cold, &memory));
+            });
         } else {
             let memory = match self.memory(discovered) {
                 Ok(memory) => memory,
                 Err(error) => return Some(failed(&format!("{}: error: {error}\n", self.program))),
             };
-            each_script(&plan, |label, script| {
-                if memory.as_ref().is_none_or(|memory| is_affected(memory, script, &own.affected)) {
-                    out.put(&format!("{label}\n"));
+            let files: BTreeSet<PathBuf> = own.affected.iter().flat_map(|file| names_of(file)).collect();
+            each_script(&plan, |job, script| {
+                let is_affected = |memory: &Arc<Memory>| {
+                    makes(&files, &plan.test(job).file_path(), script) || is_affected(memory, script, &files)
+                };
+                if memory.as_ref().is_none_or(is_affected) {
+                    out.put(&format!("{}\n", plan.label(job)));
                 }
             });
         }
@@ -82,28 +89,51 @@ impl Session<'_> {
 }
 
 /// Calls `with` for each selected test that would run.
-fn each_script(plan: &Plan<'_>, mut with: impl FnMut(&str, Option<&Script>)) {
+fn each_script(plan: &Plan<'_>, mut with: impl FnMut(JobId, Option<&Script>)) {
     for job in (0..plan.count()).map(JobId) {
         match plan.prepare(job) {
             Work::Decided(_) => {}
-            Work::Script(script) if plan.remembered_in(job).is_some() => {
-                with(&plan.label(job), Some(&*script))
-            }
-            _ => with(&plan.label(job), None),
+            Work::Script(script) if plan.remembered_in(job).is_some() => with(job, Some(&*script)),
+            _ => with(job, None),
         }
     }
 }
 
+/// Returns the names that a file can have among inputs: as it is given, and without links on the way. If it is a link itself, both it and
+/// what it leads to count. It need not exist, nor its directory.
+fn names_of(file: &Path) -> Vec<PathBuf> {
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let real = file.ancestors().skip(1).find_map(|above| {
+        let rest = file.strip_prefix(above).ok()?;
+        Some(above.canonicalize().ok()?.join(rest))
+    });
+    [file.canonicalize().ok(), real, Some(file)].into_iter().flatten().collect()
+}
+
+/// Returns whether one of these files is that of the test, or a config that lies above it or above its outputs.
+fn makes(files: &BTreeSet<PathBuf>, test: &Path, script: Option<&Script>) -> bool {
+    const CONFIGS: [&str; 3] = ["lit", "lit.site", "lit.local"];
+    let is_config = |file: &Path| {
+        let name = file.file_name().and_then(OsStr::to_str).unwrap_or("");
+        let stem = name.strip_suffix(".py").unwrap_or(name).strip_suffix(".cfg");
+        stem.is_some_and(|stem| CONFIGS.contains(&stem))
+    };
+    let is_above = |file: &Path| {
+        let dir = file.parent().unwrap_or(file);
+        test.starts_with(dir) || script.is_some_and(|script| script.tmp_base.starts_with(dir))
+    };
+    let names = names_of(test);
+    files.iter().any(|file| names.contains(file) || is_config(file) && is_above(file))
+}
+
 /// Returns whether a test would run if one of these files changed. One that is not known to pass runs in any case.
-fn is_affected(memory: &Memory, script: Option<&Script>, files: &[PathBuf]) -> bool {
+fn is_affected(memory: &Memory, script: Option<&Script>, files: &BTreeSet<PathBuf>) -> bool {
     let Some(script) = script else { return true };
     if memory.ask(script) != Known::Passes {
         return true;
     }
     let Some(Ok(inputs)) = memory.inputs(script) else { return true };
-    let names = |file: &PathBuf| [file.clone(), file.canonicalize().unwrap_or_else(|_| file.clone())];
-    let names: BTreeSet<PathBuf> = files.iter().flat_map(names).collect();
-    inputs.iter().any(|input| names.iter().any(|name| input.concerns(name)))
+    inputs.iter().any(|input| files.iter().any(|name| input.concerns(name)))
 }
 
 fn inputs_of(label: &str, script: Option<&Script>, launcher: &Launcher, memory: &Memory) -> String {

@@ -374,5 +374,23 @@ fn inputs_and_affected_tests_are_listed() {
             .contains(&format!("read        {}", place.path("data/file").canonicalize().unwrap().display()))
     );
     assert_eq!(list(&["--cache", "--affected", "data/file", "a.test"]), "t :: a.test\n");
-    assert_eq!(list(&["--cache", "--affected", "data/other", "a.test"]), "");
+    for other in ["data/other", "data/lit.cfg", "b.test"] {
+        assert_eq!(list(&["--cache", "--affected", other, "a.test"]), "", "{other}");
+    }
+    // The test itself, and its config.
+    for own in ["a.test", "link/../a.test", "lit.cfg", "lit.local.cfg"] {
+        assert_eq!(list(&["--cache", "--affected", own, "a.test"]), "t :: a.test\n", "{own}");
+    }
+}
+
+#[test]
+fn affected_tests_are_found_by_paths_through_links() {
+    let place = Place::new("readlink %S/dir1/last && not test -e %S/dir1/late/file");
+    symlink("inner", place.path("dir1/last")).unwrap();
+    assert!(place.is_remembered());
+    for name in ["link/last", "link/late", "link/late/file", "dir1/last", "link/../dir1/last"] {
+        let mut command = place.suite.command(&["--cache", "--affected", name, "a.test"]);
+        let out = command.env("HOTSTART_CACHE_DIR", place.cache.path()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "t :: a.test\n", "{name}");
+    }
 }
