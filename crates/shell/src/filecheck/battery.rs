@@ -17,26 +17,33 @@ use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Reason, Spe
 use hotstart_model::Status;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::Signal;
 
 use super::trust::{Mark, Tool, Verdict};
 use super::{FileChecks, Observe, plain_block, python};
 
-/// The longest that a case may take. A FileCheck takes milliseconds; a program that only has its name may wait for ever.
+/// The longest that a case, and all of them, may take. A FileCheck takes milliseconds; a program that only has its name may wait for ever.
 const CASE: Duration = Duration::from_secs(10);
+const ALL: Duration = Duration::from_secs(60);
+const STAYS: &str = "it did not end in time";
 
-/// Runs the battery. Returns `None` if it could not run, or if the files changed meanwhile.
-pub(super) fn verdict(tool: &Tool, filechecks: &FileChecks) -> Option<Verdict> {
+/// Runs the battery. Returns the reason why nothing is known, in this run, if it could not run or was not completed.
+pub(super) fn verdict(tool: &Tool, filechecks: &FileChecks) -> Result<Verdict, String> {
+    let mut stays = None;
+    let verdict = complete(tool, filechecks, &mut stays);
+    verdict.ok_or_else(|| stays.unwrap_or_else(|| "it could not be put to the test".to_owned()))
+}
+
+/// Returns `None` if the battery could not run, if the files changed meanwhile, or if a case did not end, which is told in `stays`.
+fn complete(tool: &Tool, filechecks: &FileChecks, stays: &mut Option<String>) -> Option<Verdict> {
     // So many starts pay for an observation of its constructors.
     filechecks.launcher.make_eager(&tool.program);
     let bench = Bench::new(tool, &filechecks.launcher, &filechecks.group)?;
     let marks = match tool.dialect {
-        Dialect::Llvm => match bench.marks() {
-            Some(marks) => marks,
-            None if bench.has_stayed.get() => {
-                return Some(Verdict { refusal: Some(stays("without arguments")), marks: Arc::default() });
-            }
-            None => return None,
-        },
+        Dialect::Llvm => bench.marks().or_else(|| {
+            *stays = bench.has_stayed.get().then(|| STAYS.to_owned());
+            None
+        })?,
         Dialect::Pypi => match bench.marks_of_script(filechecks.observe?) {
             Ok(marks) => marks,
             Err(why) => return Some(Verdict { refusal: Some(why.to_owned()), marks: Arc::default() }),
@@ -54,8 +61,8 @@ pub(super) fn verdict(tool: &Tool, filechecks: &FileChecks) -> Option<Verdict> {
             answer = bench.answer(&case.args, check, input, Start::Cold)?;
         }
         if answer == Answer::Stays {
-            refusal = Some(stays(&format!("{case:?}")));
-            break;
+            *stays = Some(format!("{STAYS}: {case:?}"));
+            return None;
         }
         if answer == Answer::DoesMore {
             refusal = Some("it does more than FileCheck: it starts a program, or is instrumented".to_owned());
@@ -74,10 +81,6 @@ pub(super) fn verdict(tool: &Tool, filechecks: &FileChecks) -> Option<Verdict> {
         Dialect::Pypi => (true, marks.iter().all(Mark::is_current)),
     };
     ((refusal.is_some() || has_shown_all) && is_unchanged).then(|| Verdict { refusal, marks: marks.into() })
-}
-
-fn stays(case: &str) -> String {
-    format!("it did not end within {} s: {case}", CASE.as_secs())
 }
 
 /// How a FileCheck is started.
@@ -117,6 +120,8 @@ struct Bench<'b> {
     resets: Cell<usize>,
     /// Whether the last run was killed as it did not end.
     has_stayed: Cell<bool>,
+    /// When all runs must have ended.
+    until: Instant,
 }
 
 /// Waits until this descriptor is readable. Returns whether that was so in time.
@@ -152,6 +157,7 @@ impl<'b> Bench<'b> {
             dir,
             resets: Cell::new(0),
             has_stayed: Cell::new(false),
+            until: Instant::now() + ALL,
         })
     }
 
@@ -242,10 +248,11 @@ impl<'b> Bench<'b> {
             process_group: ProcessGroup::New,
         };
         let mut child = self.launcher.start(&spec, self.group).ok()?;
-        let until = Instant::now() + CASE;
+        let until = (Instant::now() + CASE).min(self.until);
         let has_ended = child.end_fd().is_ok_and(|end| is_readable(&end, until));
         if !has_ended || child.process_fd().is_some_and(|end| !is_readable(&end, until)) {
             self.has_stayed.set(true);
+            child.signal_group(Signal::KILL.as_raw());
             child.kill();
         }
         Some((child.wait(), fs::read(path("output")).ok()?))

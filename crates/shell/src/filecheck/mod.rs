@@ -468,7 +468,7 @@ mod tests {
             let marks = [Mark::of(&program).unwrap()].into();
             checks
                 .trust
-                .settle(&Tool::new(&program, Dialect::Llvm, &env), Some(Verdict { refusal: None, marks }));
+                .settle(&Tool::new(&program, Dialect::Llvm, &env), Ok(Verdict { refusal: None, marks }));
             checks
         };
         let ask = |checks: &FileChecks| checks.attempt(&call).unwrap().0;
@@ -516,7 +516,7 @@ mod tests {
                 scope.spawn(|| {
                     let tool = checks.trust.wait_for_pending().unwrap();
                     let marks = [Mark::of(&program).unwrap()].into();
-                    checks.trust.settle(&tool, Some(Verdict { refusal: refusal.clone(), marks }));
+                    checks.trust.settle(&tool, Ok(Verdict { refusal: refusal.clone(), marks }));
                 });
                 checks.decide(first, b"a\n").is_ok()
             });

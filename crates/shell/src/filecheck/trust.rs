@@ -293,14 +293,11 @@ impl Trust {
     }
 
     /// Records a verdict. Without one, the FileCheck is not tested again in this run.
-    pub fn settle(&self, tool: &Tool, verdict: Option<Verdict>) {
-        if let (Some(dir), Some(verdict)) = (&self.dir, &verdict) {
+    pub fn settle(&self, tool: &Tool, verdict: Result<Verdict, String>) {
+        if let (Some(dir), Ok(verdict)) = (&self.dir, &verdict) {
             store::write(dir, tool, verdict);
         }
-        let verdict = verdict.unwrap_or_else(|| Verdict {
-            refusal: Some("it could not be put to the test".to_owned()),
-            marks: Arc::default(),
-        });
+        let verdict = verdict.unwrap_or_else(|why| Verdict { refusal: Some(why), marks: Arc::default() });
         self.lock().insert(tool.clone(), State::settled(tool, verdict));
         self.changed.notify_all();
     }
