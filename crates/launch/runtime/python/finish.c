@@ -75,8 +75,8 @@ static int is_end_noticed(void)
     return is_finalizing != NULL;
 }
 
-/* Functions that the interpreter tells of what happens would be told of the examination. Before the halt none can be added: to add one is a
- * look at the request. The function has at most as many parameters. */
+/* An audit hook would see the examination. None was added before the halt, since to add one halts the interpreter. No calling convention
+ * of builtin functions has more than four parameters. */
 static hs_py *(*next_audit)(void *, void *, void *, void *);
 
 static hs_py *on_audit(void *self, void *arguments, void *count, void *names)

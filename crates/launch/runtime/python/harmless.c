@@ -89,7 +89,7 @@ static int is_foreign(struct dl_phdr_info *info, size_t size, void *unused)
     return !is_of_system || strncmp(name, "lib", 3) != 0 || strstr(info->dlpi_name, "-packages/") || strstr(name, ".cpython-");
 }
 
-/* Builtin types by which nobody is told that an object ends. */
+/* Builtin types whose objects end unseen. */
 static const char quiet[] =
     "object type function tuple dict list set frozenset cell property classmethod staticmethod method builtin_function_or_method "
     "builtin_method wrapper_descriptor method_descriptor getset_descriptor member_descriptor classmethod_descriptor method-wrapper module "
@@ -105,17 +105,17 @@ static const char quiet[] =
     "datetime.timedelta datetime.timezone datetime.tzinfo array.array unicodedata.UCD _ctypes.PyCSimpleType _ctypes.PyCFuncPtrType "
     "_ctypes.PyCPointerType _ctypes.PyCStructType _ctypes.PyCArrayType _ctypes.UnionType _ctypes.CType_Type _ctypes.CFuncPtr "
     "_ctypes._SimpleCData _ctypes._Pointer _ctypes.Structure _ctypes.Union _ctypes.Array _ctypes.CField";
-/* Those that have a finalizer, or something that ends with them. */
+/* Builtin types whose objects have a finalizer or a destructor, and when that goes unseen. */
 static const struct {
     const char *name;
     enum fate fate;
-} listened[] = {{"_io.StringIO", UNSEEN},
-                {"_io.BytesIO", UNSEEN},
-                {"generator", GENERATOR},
-                {"PyCapsule", CAPSULE},
-                {"_io.TextIOWrapper", FILE_OF_TEXT},
-                {"_io.BufferedReader", FILE_WITH_BUFFER},
-                {"_io.FileIO", FILE_ITSELF}};
+} finalized[] = {{"_io.StringIO", UNSEEN},
+                 {"_io.BytesIO", UNSEEN},
+                 {"generator", GENERATOR},
+                 {"PyCapsule", CAPSULE},
+                 {"_io.TextIOWrapper", FILE_OF_TEXT},
+                 {"_io.BufferedReader", FILE_WITH_BUFFER},
+                 {"_io.FileIO", FILE_ITSELF}};
 
 static int is_subtype(const struct hs_py_type *type, struct hs_py_type *of)
 {
@@ -134,9 +134,9 @@ static enum fate fate_of_type(const struct hs_py_type *type)
         return SEEN;
     if (is_subtype(type, reference))
         return type->finalize ? SEEN : REFERENCE;
-    for (size_t i = 0; i < sizeof listened / sizeof *listened; i++)
-        if (!is_class(type) && strcmp(type->name, listened[i].name) == 0)
-            return listened[i].fate;
+    for (size_t i = 0; i < sizeof finalized / sizeof *finalized; i++)
+        if (!is_class(type) && strcmp(type->name, finalized[i].name) == 0)
+            return finalized[i].fate;
     if (type->finalize)
         return SEEN;
     const struct hs_py_type *builtin = type;
@@ -205,7 +205,7 @@ static int is_plain_key(hs_py *of_reference)
     return is_it;
 }
 
-/* Whether this function of a weak reference takes it out of such a container as the standard library makes it. */
+/* Whether the container still is as the standard library makes it: of that very class, and with a builtin set or dictionary. */
 static int is_remover(hs_py *of_reference, hs_py *function, enum remover kind)
 {
     if (kind == OF_HANDLERS)
@@ -230,8 +230,8 @@ static int is_remover(hs_py *of_reference, hs_py *function, enum remover kind)
     return is_it && (kind != OF_WEAK_VALUES || is_plain_key(of_reference));
 }
 
-/* Whether the function of a weak reference only takes it out of a container of the standard library. The head of an object is followed
- * by what it refers to, and by the function. */
+/* Whether the end of a weak reference's object runs no code of the script: its function only takes the reference out of a container of the
+ * standard library. */
 static int is_usual(hs_py *of_reference)
 {
     hs_py *function = ((hs_py **)of_reference)[3];
@@ -323,7 +323,7 @@ static int is_stream(const hs_py *object)
 /* A class whose objects the collector does not know must not have a finalizer. */
 static int is_class_known(const struct hs_py_type *type)
 {
-    return !(type->finalize && type->dealloc == free_of_classes && !(type->flags & HAS_COLLECTOR_HEAD));
+    return !(type->finalize && is_class(type) && !(type->flags & HAS_COLLECTOR_HEAD));
 }
 
 /* What calls back into a script lies in no file. */
