@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use hotstart_model::{
-    Dialect, Elsewhere, JobId, JobSource, Outcome, RunScript, Transcript, Verdict, Work, Wrap,
+    Dialect, Elsewhere, JobId, JobSource, LikelyFailure, Outcome, RunScript, Transcript, Verdict, Work, Wrap,
 };
 
 use hotstart_python::re::Pattern;
@@ -319,6 +319,17 @@ impl JobSource for Plan<'_> {
             None => return transcript.exit_code != Some(0),
         };
         judged.is_none_or(|outcome| self.is_failure(outcome.verdict))
+    }
+
+    fn likely_failure(&self, job: JobId) -> Option<LikelyFailure> {
+        let pending = self.pending.lock().expect("no panic while locked");
+        match pending.get(&job) {
+            Some(Awaited::Script(known)) if known.is_expected_to_fail() => Some(LikelyFailure::Expected),
+            Some(Awaited::Script(_)) => {
+                self.test(job).previous_failure().then_some(LikelyFailure::FailedLast)
+            }
+            _ => None,
+        }
     }
 
     fn shown(&self, job: JobId, transcript: &Transcript) -> String {

@@ -31,6 +31,15 @@ pub struct Elsewhere {
     pub apart: Arc<[PathBuf]>,
 }
 
+/// Why a job's first attempt will probably fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LikelyFailure {
+    /// Its author expects it to (XFAIL).
+    Expected,
+    /// It failed in the last run.
+    FailedLast,
+}
+
 /// Runs a script for a source that runs a job itself. The number is that of the attempt at this script, from 1.
 pub type RunScript<'r> = dyn Fn(&Script, u32) -> Transcript + 'r;
 
@@ -65,6 +74,11 @@ pub trait JobSource: Sync {
 
     /// Whether the verdict of this attempt would be a failure. Called before [`JobSource::conclude`].
     fn would_fail(&self, job: JobId, attempt: u32, transcript: &Transcript) -> bool;
+
+    /// Returns why the job will probably fail, if so. Called after [`JobSource::prepare`].
+    fn likely_failure(&self, _job: JobId) -> Option<LikelyFailure> {
+        None
+    }
 
     /// Returns the text of an attempt that users would see. Called before [`JobSource::conclude`].
     fn shown(&self, job: JobId, transcript: &Transcript) -> String;

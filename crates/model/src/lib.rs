@@ -17,7 +17,7 @@ mod transcript;
 pub use cold_tools::ColdTools;
 pub use environment::Environment;
 pub use event::{Diagnostic, Event, Events, RunEnd, Severity, StartCounts};
-pub use job::{Elsewhere, JobId, JobSource, RunScript, Work};
+pub use job::{Elsewhere, JobId, JobSource, LikelyFailure, RunScript, Work};
 pub use outcome::{LineTime, MetricValue, Outcome, Verdict, VerdictKind, VerdictTable};
 pub use script::{Command, Dialect, ExternalShell, Interpreter, Program, Script, Wrap};
 pub use transcript::{Again, Captured, Fault, RedirectedOutput, RunBy, Stage, Status, Step, Transcript};

@@ -35,6 +35,7 @@ pub struct Checks {
     parity: bool,
     chance: RandomState,
     confirmed: AtomicU64,
+    foreseen: AtomicU64,
     compared: AtomicU64,
     nondeterministic: AtomicU64,
     faults: AtomicU64,
@@ -47,6 +48,8 @@ pub struct Checks {
 pub struct CheckCounts {
     /// Failures confirmed by a cold run.
     pub confirmed: u64,
+    /// Tests that were only run cold, because they would probably fail.
+    pub foreseen: u64,
     /// Tests run both ways and compared.
     pub compared: u64,
     /// Of these, nondeterministic tests: two cold runs differ as well.
@@ -65,6 +68,7 @@ impl Checks {
             parity: false,
             chance: RandomState::new(),
             confirmed: AtomicU64::new(0),
+            foreseen: AtomicU64::new(0),
             compared: AtomicU64::new(0),
             nondeterministic: AtomicU64::new(0),
             faults: AtomicU64::new(0),
@@ -82,6 +86,7 @@ impl Checks {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         CheckCounts {
             confirmed: get(&self.confirmed),
+            foreseen: get(&self.foreseen),
             compared: get(&self.compared),
             nondeterministic: get(&self.nondeterministic),
             faults: get(&self.faults),
@@ -281,6 +286,11 @@ fn see(run: &Run<'_>, job: JobId, script: &Script, way: Way, group: &Group) -> (
 /// Counts a confirmed failure.
 pub(crate) fn confirmed(run: &Run<'_>) {
     run.checks.confirmed.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts a test that is only run cold, because it will probably fail.
+pub(crate) fn foreseen(run: &Run<'_>) {
+    run.checks.foreseen.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Counts a nondeterministic test.

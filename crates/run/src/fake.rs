@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use hotstart_launch::Visit;
 use hotstart_model::{
-    ColdTools, Dialect, Event, Events, ExternalShell, Fault, Interpreter, JobId, JobSource, Outcome,
-    RunScript, Script, Severity, Transcript, Verdict, VerdictTable, Work,
+    ColdTools, Dialect, Event, Events, ExternalShell, Fault, Interpreter, JobId, JobSource, LikelyFailure,
+    Outcome, RunScript, Script, Severity, Transcript, Verdict, VerdictTable, Work,
 };
 
 use crate::execute::{Execute, Ran, Way};
@@ -114,6 +114,10 @@ impl Execute for FakeExecutor {
 pub(crate) struct FakeSource {
     /// Whether the job is expected to fail.
     pub xfail: bool,
+    /// Why the job will probably fail.
+    pub likely_failure: Option<LikelyFailure>,
+    /// Number of jobs, less one.
+    pub further: u32,
     /// Whether the job runs its script itself.
     pub delegated: bool,
     /// Allowed attempts, less one.
@@ -142,7 +146,7 @@ impl FakeSource {
 
 impl JobSource for FakeSource {
     fn count(&self) -> u32 {
-        1
+        1 + self.further
     }
 
     fn label(&self, job: JobId) -> String {
@@ -174,6 +178,10 @@ impl JobSource for FakeSource {
     fn would_fail(&self, _: JobId, attempt: u32, transcript: &Transcript) -> bool {
         let is_failure = |outcome: Outcome| VerdictTable::default().kind(outcome.verdict).is_failure;
         self.outcome(attempt, transcript).is_none_or(is_failure)
+    }
+
+    fn likely_failure(&self, _: JobId) -> Option<LikelyFailure> {
+        self.likely_failure
     }
 
     fn shown(&self, _: JobId, transcript: &Transcript) -> String {
@@ -216,9 +224,9 @@ pub(crate) fn script() -> Script {
 
 /// Keeps the announced events.
 #[derive(Default)]
-struct Kept(Mutex<Vec<Event>>);
+pub(crate) struct KeptEvents(Mutex<Vec<Event>>);
 
-impl Events for Kept {
+impl Events for KeptEvents {
     fn send(&self, event: Event) {
         self.0.lock().unwrap().push(event);
     }
@@ -269,7 +277,7 @@ pub(crate) fn run_job(
     settings: &RunSettings,
     checks: &Checks,
 ) -> Ended {
-    let (verdicts, events) = (VerdictTable::default(), Kept::default());
+    let (verdicts, events) = (VerdictTable::default(), KeptEvents::default());
     let run = Run::new(source, executor, settings, checks, &verdicts, &events, Arc::new(Watch::default()));
     worker::work(&run, 0);
     let mut ended = Ended { outcome: None, told: Vec::new() };

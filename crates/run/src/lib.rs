@@ -13,6 +13,7 @@ mod execute;
 #[cfg(test)]
 mod fake;
 mod flaky;
+mod foresight;
 mod gate;
 mod interrupt;
 mod memory;

@@ -11,6 +11,7 @@ use hotstart_model::{
 use hotstart_shell::FileChecks;
 
 use crate::execute::{Execute, Processes, Ran, Way};
+use crate::foresight::Foresight;
 use crate::gate::Gate;
 use crate::own_files;
 use crate::remote::{Farm, Remote};
@@ -72,6 +73,7 @@ pub(crate) struct Run<'a> {
     pub settings: &'a RunSettings,
     pub verdicts: &'a VerdictTable,
     turns: Turns,
+    pub foresight: Foresight,
     pub put_off: PutOff,
     /// The jobs that run elsewhere.
     pub remote: Option<Remote>,
@@ -139,6 +141,7 @@ impl<'a> Run<'a> {
             settings,
             verdicts,
             turns: Turns::new(source.count(), settings.order.clone()),
+            foresight: Foresight::default(),
             put_off: PutOff::default(),
             remote: settings.farm.clone().map(|farm| Remote::new(farm, settings.workers)),
             progress: Mutex::default(),

@@ -105,9 +105,21 @@ fn ordinary(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
 
 /// Runs one attempt, and believes its result only as far as it was checked.
 pub(crate) fn run_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> Believed {
+    let believed = checked_attempt(run, job, attempt, script);
+    if attempt == 1 {
+        run.foresight.ended(run, job, &believed.transcript);
+    }
+    believed
+}
+
+fn checked_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> Believed {
     // A later attempt sees the files of earlier ones, so another run cannot confirm it.
-    let way = if attempt == 1 { Way::Warm } else { Way::Cold };
-    let asked = if attempt == 1 { None } else { shells::as_asked(script) };
+    let is_foreseen = attempt == 1 && run.foresight.starts_cold(run, job);
+    if is_foreseen {
+        check::foreseen(run);
+    }
+    let way = if attempt > 1 || is_foreseen { Way::Cold } else { Way::Warm };
+    let asked = if way == Way::Cold { shells::as_asked(script) } else { None };
     let script = asked.as_ref().unwrap_or(script);
     let begun = Instant::now();
     let ran = run.once(job, script, way);

@@ -147,7 +147,22 @@ fn failures_are_confirmed_and_parity_compares_every_test() {
         .warns("failures confirmed cold: 1; tests run both ways: 3; ");
     run.warns("faults of hotstart: 0");
     let run = suite.run(&["-j1", "--start=fork", "--verify=0", "--explain", "."]);
-    run.warns("failures confirmed cold: 1; tests run both ways: 0; ");
+    run.warns("failures confirmed cold: 0; tests run both ways: 0; ").warns("failed last time: 1");
+}
+
+#[test]
+fn a_test_that_failed_last_time_or_is_to_fail_runs_once() {
+    let suite = suite("");
+    suite.file("fail.test", "RUN: echo x >> %S/runs && sort %s | head -n 1 | not sort\n");
+    suite.file("xfail.test", "XFAIL: *\nRUN: echo x >> %S/xruns && sort %s | head -n 1 | not sort\n");
+    for (runs, xruns) in [(2, 1), (3, 2)] {
+        let run = suite.run(&["-j1", "--start=fork", "--verify=0", "."]);
+        run.ends_with(1).has("FAIL: t :: fail.test");
+        let lines = |name: &str| std::fs::read_to_string(suite.path(name)).unwrap().lines().count();
+        assert_eq!((lines("runs"), lines("xruns")), (runs, xruns));
+    }
+    suite.file("fail.test", "RUN: sort %s\n");
+    suite.run(&["-j1", "--start=fork", "--verify=0", "."]).ends_with(0);
 }
 
 /// The program that it executes is the same process, which has to be ended in turn.

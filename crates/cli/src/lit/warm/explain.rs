@@ -60,13 +60,19 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     }
     let (warm, cold) = totals(statistics);
     row(&mut text, warm, cold, tools.iter().map(|tool| tool.saved()).sum(), "in all");
-    let CheckCounts { confirmed, compared, nondeterministic, faults, .. } = checks;
+    let CheckCounts { confirmed, foreseen, compared, nondeterministic, faults, .. } = checks;
     let faults = faults + not_restored(statistics).count() as u64;
     let _ = writeln!(
         text,
         "hotstart: failures confirmed cold: {confirmed}; tests run both ways: {compared}; of these not \
          deterministic by themselves: {nondeterministic}; faults of hotstart: {faults}"
     );
+    if foreseen > 0 {
+        let _ = writeln!(
+            text,
+            "hotstart: tests only run cold, as they are to fail or failed last time: {foreseen}"
+        );
+    }
     text
 }
 
@@ -266,10 +272,12 @@ mod tests {
             "     1000         6    19.00 s  in all",
             "hotstart: failures confirmed cold: 1; tests run both ways: 5; of these not deterministic by \
              themselves: 2; faults of hotstart: 4",
+            "hotstart: tests only run cold, as they are to fail or failed last time: 6",
             "",
         ]
         .join("\n");
-        let checks = CheckCounts { confirmed: 1, compared: 5, nondeterministic: 2, faults: 3, flaky: 4 };
+        let checks =
+            CheckCounts { confirmed: 1, foreseen: 6, compared: 5, nondeterministic: 2, faults: 3, flaky: 4 };
         assert_eq!(table(&statistics(), checks), expected);
         assert_eq!(
             table(&Statistics::default(), CheckCounts::default()),
