@@ -15,7 +15,10 @@ use crate::guard::Guard;
 use crate::served::Served;
 use crate::slots::{Entry, Slot, Slots};
 use crate::warm::script;
-use crate::warm::{self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool};
+use crate::warm::{
+    self, ActiveRun, Ahead, Command, Ended, KnownDoubts, Lease, Policy, Pool, Runtime, Started, Statistics,
+    Tool,
+};
 use crate::{Allocators, Change, Exit, Group, Reason, Spec, Usage, Via, cold, sys};
 
 /// How a process ends that was killed.
@@ -88,6 +91,8 @@ pub struct Child<'g> {
     measured: Option<Arc<Tool>>,
     /// Its tool, if it is cold because that is not observed yet.
     unobserved: Option<(&'g Pool, Arc<Tool>)>,
+    /// Its command, if it is remembered when its run is doubtful.
+    command: Option<(&'g KnownDoubts, Command)>,
 }
 
 impl Launcher {
@@ -203,7 +208,11 @@ impl Launcher {
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
         let tool = pool.tool(&script::tool(spec, pool.policy()), self.allocators.as_deref());
-        let lease = pool.lease(&tool, spec, group.layout_of(&tool));
+        let command = pool.doubts().command(spec);
+        let lease = match pool.doubts().expects(command) {
+            true => Err(Reason::KnownDoubtful),
+            false => pool.lease(&tool, spec, group.layout_of(&tool)),
+        };
         let child = self.start_in(group, spec, begun, |slot, alone| {
             match lease.and_then(|lease| lease.start(spec, slot, alone)) {
                 Ok(started) => Ok(started),
@@ -212,6 +221,7 @@ impl Launcher {
         });
         let mut child = child.ok_or_else(ended)??;
         tool.record(child.via, begun.elapsed());
+        child.command = command.filter(|_| child.run.is_some()).map(|command| (pool.doubts(), command));
         if child.via == Via::Cold(Reason::Unobserved) {
             child.unobserved = Some((pool, Arc::clone(&tool)));
         }
@@ -302,6 +312,7 @@ impl Launcher {
                 served: None,
                 measured: None,
                 unobserved: None,
+                command: None,
             });
             Ok((pid, pgid))
         })?;
@@ -404,6 +415,7 @@ impl Child<'_> {
                 return exit(KILLED, usage);
             }
             run.finish(&ended);
+            self.remember(false);
             return exit(status, usage);
         }
         run.measure(None);
@@ -414,6 +426,10 @@ impl Child<'_> {
         let crashed = matches!(status, Status::Signaled(_)) && !self.group.is_killed();
         let is_doubted = matches!(ended, Ended::Process { doubts, .. } if doubts.any());
         let doubtful = lost || crashed || is_doubted;
+        let is_of_command = matches!(ended, Ended::Process { doubts, .. } if doubts.of_run());
+        if !lost && !self.group.is_killed() && (!doubtful || is_of_command || crashed && status != KILLED) {
+            self.remember(doubtful);
+        }
         // Nobody but the system or a user kills a tool, as a rule.
         if lost || (crashed && status == KILLED) {
             self.group.lose();
@@ -421,6 +437,13 @@ impl Child<'_> {
             self.group.doubt();
         }
         Exit { lost, doubtful, ..exit(status, usage) }
+    }
+
+    /// Records whether this run of its command was doubtful.
+    fn remember(&self, is_doubtful: bool) {
+        if let Some((doubts, command)) = self.command {
+            doubts.ran(command, is_doubtful);
+        }
     }
 
     /// Reaps the process, which has ended.

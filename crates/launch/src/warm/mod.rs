@@ -6,6 +6,7 @@
 
 mod affinity;
 mod ahead;
+mod doubts;
 pub(crate) mod eligible;
 mod exe;
 mod files;
@@ -42,6 +43,7 @@ pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};
 use crate::slots::Slots;
 use crate::spec::{IGNORABLE, Resource};
 use crate::{EnvBlock, Reason, Spec};
+pub(crate) use doubts::{Command, KnownDoubts};
 pub(crate) use layout::Layout;
 use maker::Maker;
 pub(crate) use worker::Ended;

@@ -107,6 +107,8 @@ pub struct Policy {
     pub enlarge_after: u32,
     /// The consequence of a doubtful run for its tool ([`crate::Exit::doubtful`]).
     pub on_doubt: OnDoubt,
+    /// Whether a command whose warm run was doubtful starts cold later, in this and other runs with this `cache`.
+    pub remembers_doubts: bool,
     /// One in this many resets is audited, after the first few of each tool; 0 for none.
     pub audit_one_in: u64,
     /// Whether deferred snapshots are learned from the first run with each number of arguments on, for tests. Otherwise where that is
@@ -259,6 +261,7 @@ impl Default for Policy {
             first_wait: Duration::from_millis(60),
             enlarge_after: 32,
             on_doubt: OnDoubt::Stop,
+            remembers_doubts: false,
             audit_one_in: 200,
             learn_at_once: false,
             compare: false,

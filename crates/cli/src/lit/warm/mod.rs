@@ -162,6 +162,7 @@ impl WarmSettings {
             python: self.python,
             share_hash_seed: self.python_share_seed,
             on_doubt: OnDoubt::Repeat,
+            remembers_doubts: self.parity.is_none(),
             observe_after,
             cache: hotstart_launch::cache_directory(),
             audit_one_in: if self.parity == Some(Parity::Reset) { 1 } else { default.audit_one_in },

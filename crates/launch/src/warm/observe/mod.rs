@@ -49,6 +49,7 @@ use super::zygote::Means;
 use crate::sys::{clock, wait};
 use crate::{Reason, Spec};
 use numbers::Numbers;
+pub(crate) use store::make_directory;
 pub(crate) use tally::Tally;
 
 /// Longest time of all runs together.

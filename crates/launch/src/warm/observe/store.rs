@@ -158,7 +158,7 @@ pub(super) fn save(directory: &Path, of: &Subject, known: &[Arc<Observed>]) {
     let path = file(directory, of);
     let new = path.with_extension(format!("{}.new", std::process::id()));
     let write = || {
-        make(directory)?;
+        make_directory(directory)?;
         let mut file =
             std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(&bytes)?;
@@ -177,7 +177,7 @@ fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// Makes the directory, if there is none.
-pub(super) fn make(directory: &Path) -> std::io::Result<()> {
+pub(crate) fn make_directory(directory: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 

@@ -53,7 +53,7 @@ pub(super) fn load(directory: &Path, of: &Subject) -> Tally {
 pub(super) fn store(directory: &Path, of: &Subject, spent: Duration) {
     let units = spent.as_nanos().div_ceil(UNIT.as_nanos()).min(u128::from(u8::MAX)) as u8;
     let write = || {
-        store::make(directory)?;
+        store::make_directory(directory)?;
         let mut file = File::options().append(true).create(true).mode(0o600).open(file(directory, of))?;
         if file.metadata()?.len() < STARTS_MAX { file.write_all(&[units]) } else { Ok(()) }
     };

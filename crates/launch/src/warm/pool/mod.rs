@@ -35,6 +35,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::ahead::Made;
+use super::doubts::KnownDoubts;
 use super::eligible::Traits;
 use super::layout::Layout;
 use super::observe::{Observed, Refusal, Tally};
@@ -177,6 +178,7 @@ pub(crate) struct Pool<M: Make> {
     tools: Mutex<HashMap<OsString, Arc<Tool<M>>>>,
     budget: Budget,
     clock: AtomicU64,
+    doubts: KnownDoubts,
 }
 
 impl<P> Unit<P> {
@@ -231,11 +233,17 @@ impl<M: Make> Pool<M> {
             workers_per_tool: crate::descriptors::fit(policy.workers_per_tool),
             ..policy
         };
-        Pool { policy, maker, tools: Mutex::default(), budget: Budget::default(), clock: AtomicU64::new(0) }
+        let doubts = KnownDoubts::new(policy.cache.clone().filter(|_| policy.remembers_doubts));
+        let (tools, budget, clock) = (Mutex::default(), Budget::default(), AtomicU64::new(0));
+        Pool { policy, maker, tools, budget, clock, doubts }
     }
 
     pub(crate) fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    pub(crate) fn doubts(&self) -> &KnownDoubts {
+        &self.doubts
     }
 
     /// Returns the state of a program.

@@ -1,0 +1,215 @@
+//! Commands whose last warm run was doubtful, remembered from run to run.
+//!
+//! A doubtful run costs a second, cold run of its whole test, and the same command is as a rule doubtful again: a compiler driver that
+//! starts its stages, a tool that crashes. So such a command starts cold, and the rest of its test warm. Now and then it is tried, since
+//! the tool may be another one by then. All of this decides about time and no verdict.
+//!
+//! The file is a log of eight bytes for each change. Several runners can append to it, and one that is killed loses nothing.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
+use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::FileType;
+
+use super::observe;
+use crate::Spec;
+
+/// The file's name in the directory of knowledge.
+const NAME: &str = "doubtful-commands";
+/// One in this many starts of known commands is tried warm.
+const TRIED_ONE_IN: u32 = 32;
+/// Length from which the file is written anew, without what no longer holds; and the most commands that it keeps then.
+const LENGTH_MAX: u64 = 1 << 19;
+const KEPT: usize = 1 << 15;
+/// The bit of a record that tells whether the command is doubtful. The others are its hash.
+const IS_DOUBTFUL: u64 = 1;
+
+/// A command, as a hash of its program, arguments and standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Command(u64);
+
+impl Command {
+    /// Returns the command of a request. `None` if its input comes from a process: that may be another one each time.
+    pub(crate) fn of(spec: &Spec<'_>) -> Option<Command> {
+        let input = rustix::fs::fstat(spec.stdio[0]).ok()?;
+        let file = match FileType::from_raw_mode(input.st_mode) {
+            FileType::RegularFile => Some((input.st_dev, input.st_ino)),
+            FileType::CharacterDevice => None,
+            FileType::Fifo if is_empty(spec.stdio[0]) => None,
+            _ => return None,
+        };
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        Some(Command(hasher.hash_one((&spec.program, &spec.argv, file)) & !IS_DOUBTFUL))
+    }
+}
+
+/// Returns whether nothing will come out of a pipe. Such a pipe is the input of a test's command if it names none.
+fn is_empty(pipe: BorrowedFd<'_>) -> bool {
+    let mut asked = [PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
+    let answer = rustix::event::poll(&mut asked, Some(&Timespec::default()));
+    answer.is_ok() && asked[0].revents() == PollFlags::HUP
+}
+
+/// The commands of one user.
+#[derive(Debug)]
+pub(crate) struct KnownDoubts {
+    /// The directory of the file. `None` if nothing is remembered.
+    directory: Option<PathBuf>,
+    state: Mutex<Option<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    known: HashSet<Command>,
+    /// Starts of known commands, from a number by chance on.
+    asked: u32,
+}
+
+impl KnownDoubts {
+    pub(crate) fn new(directory: Option<PathBuf>) -> Self {
+        KnownDoubts { directory, state: Mutex::default() }
+    }
+
+    /// Returns the command to look up and to record, if it can be remembered.
+    pub(crate) fn command(&self, spec: &Spec<'_>) -> Option<Command> {
+        self.directory.as_ref()?;
+        Command::of(spec)
+    }
+
+    /// Returns whether a warm run of this command would probably be doubtful.
+    pub(crate) fn expects(&self, command: Option<Command>) -> bool {
+        let (Some(directory), Some(command)) = (&self.directory, command) else { return false };
+        self.with(directory, |state| {
+            let is_known = state.known.contains(&command);
+            state.asked = state.asked.wrapping_add(u32::from(is_known));
+            is_known && state.asked % TRIED_ONE_IN != 0
+        })
+    }
+
+    /// Records whether the command's warm run was doubtful.
+    pub(crate) fn ran(&self, command: Command, is_doubtful: bool) {
+        let Some(directory) = &self.directory else { return };
+        let is_new = self.with(directory, |state| match is_doubtful {
+            true => state.known.insert(command),
+            false => state.known.remove(&command),
+        });
+        if is_new {
+            // If it cannot be written, later runs do not know of it.
+            let _ = append(directory, command.0 | if is_doubtful { IS_DOUBTFUL } else { 0 });
+        }
+    }
+
+    fn with<T>(&self, directory: &Path, use_it: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock().expect("no panic while locked");
+        let load = || State { known: load(directory), asked: RandomState::new().hash_one(0) as u32 };
+        use_it(state.get_or_insert_with(load))
+    }
+}
+
+fn append(directory: &Path, record: u64) -> io::Result<()> {
+    observe::make_directory(directory)?;
+    let mut file = File::options().append(true).create(true).mode(0o600).open(directory.join(NAME))?;
+    file.write_all(&record.to_le_bytes())
+}
+
+/// Returns the commands that the file tells. One that cannot be read tells none.
+fn load(directory: &Path) -> HashSet<Command> {
+    let bytes = fs::read(directory.join(NAME)).unwrap_or_default();
+    let mut known = HashSet::new();
+    for record in bytes.chunks_exact(8) {
+        let record = u64::from_le_bytes(record.try_into().expect("eight bytes"));
+        let command = Command(record & !IS_DOUBTFUL);
+        let _ = if record & IS_DOUBTFUL != 0 { known.insert(command) } else { known.remove(&command) };
+    }
+    if bytes.len() as u64 > LENGTH_MAX || bytes.len() % 8 != 0 {
+        known = known.into_iter().take(KEPT).collect();
+        let _ = rewrite(directory, &known);
+    }
+    known
+}
+
+fn rewrite(directory: &Path, known: &HashSet<Command>) -> io::Result<()> {
+    let bytes: Vec<u8> = known.iter().flat_map(|command| (command.0 | IS_DOUBTFUL).to_le_bytes()).collect();
+    let new = directory.join(format!("{NAME}.{}", std::process::id()));
+    fs::write(&new, bytes)?;
+    fs::rename(new, directory.join(NAME))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::EnvBlock;
+
+    fn known(directory: &Path) -> KnownDoubts {
+        KnownDoubts::new(Some(directory.to_owned()))
+    }
+
+    fn expected(doubts: &KnownDoubts, command: Option<Command>) -> usize {
+        (0..TRIED_ONE_IN).filter(|_| doubts.expects(command)).count()
+    }
+
+    #[test]
+    fn a_command_whose_input_is_a_process_is_none() {
+        let command = |input: BorrowedFd<'_>| {
+            let null = File::open("/dev/null").unwrap();
+            let spec = Spec::plain(
+                Path::new("/bin/true"),
+                "true".into(),
+                EnvBlock::from_strings(b"").unwrap(),
+                &null,
+            );
+            Command::of(&Spec { stdio: [input, null.as_fd(), null.as_fd()], ..spec })
+        };
+        let (reader, writer) = io::pipe().unwrap();
+        assert_eq!(command(reader.as_fd()), None);
+        drop(writer);
+        let of_empty = command(reader.as_fd());
+        assert_eq!(of_empty, command(File::open("/dev/null").unwrap().as_fd()));
+        assert_ne!(of_empty, command(File::open("/bin/sh").unwrap().as_fd()));
+    }
+
+    #[test]
+    fn a_doubtful_command_is_tried_seldom_until_it_is_doubtful_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let (odd, even) = (Some(Command(0x10)), Some(Command(0x12)));
+        let doubts = known(dir.path());
+        doubts.ran(odd.unwrap(), true);
+        doubts.ran(even.unwrap(), false);
+        for doubts in [&doubts, &known(dir.path())] {
+            assert_eq!((expected(doubts, odd), expected(doubts, even)), (31, 0));
+            assert!(!doubts.expects(None));
+        }
+        known(dir.path()).ran(odd.unwrap(), false);
+        assert_eq!(expected(&known(dir.path()), odd), 0);
+        assert_eq!(fs::metadata(dir.path().join(NAME)).unwrap().len(), 16, "a record for each change");
+    }
+
+    #[test]
+    fn a_damaged_or_long_file_is_written_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(NAME);
+        fs::write(&file, [0x11, 0, 0, 0, 0, 0, 0, 0, 7]).unwrap();
+        assert_eq!(expected(&known(dir.path()), Some(Command(0x10))), 31);
+        assert_eq!(fs::metadata(&file).unwrap().len(), 8);
+        let many: Vec<u8> = (0..LENGTH_MAX).flat_map(|number| ((2 * number) | 1).to_le_bytes()).collect();
+        fs::write(&file, many).unwrap();
+        expected(&known(dir.path()), Some(Command(0)));
+        assert_eq!(fs::metadata(&file).unwrap().len(), 8 * KEPT as u64);
+    }
+
+    #[test]
+    fn without_a_directory_nothing_is_remembered() {
+        let doubts = KnownDoubts::new(None);
+        doubts.ran(Command(2), true);
+        assert_eq!(expected(&doubts, Some(Command(2))), 0);
+    }
+}
