@@ -287,4 +287,22 @@ OBSERVE(call_registers)
                      : "rcx", "r11", "memory", "cc");
     say("there %d flags %lx", at == back, flags & 0xcd5);
 }
+
+/* A call keeps vector registers, wherever the stack is within 64 bytes. */
+OBSERVE(call_vectors)
+{
+    int kept = 0;
+    for (long below = 256; below < 256 + 64 && __builtin_cpu_supports("avx"); below += 8) {
+        long result = SYS_getuid;
+        unsigned upper;
+        __asm__ volatile("mov %%rsp, %%rbx\n\tand $-64, %%rsp\n\tsub %2, %%rsp\n\t"
+                         "vxorps %%ymm7, %%ymm7, %%ymm7\n\tvcmpeqps %%ymm7, %%ymm7, %%ymm7\n\tsyscall\n\t"
+                         "vmovmskps %%ymm7, %1\n\tvzeroupper\n\tmov %%rbx, %%rsp"
+                         : "+a"(result), "=r"(upper)
+                         : "r"(below)
+                         : "rbx", "rcx", "r11", "xmm7", "memory", "cc");
+        kept += upper == 0xff;
+    }
+    say("%d", kept);
+}
 #endif

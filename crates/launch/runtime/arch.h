@@ -208,13 +208,6 @@ static inline int hs_extended_fits(void)
     return b <= HS_EXTENDED_BYTES;
 }
 
-/* Where XSAVE keeps a component of the state; its size is 0 if the processor has none. */
-static inline void hs_extended_component(unsigned which, uint32_t *from, uint32_t *size)
-{
-    unsigned c, d;
-    __asm__("cpuid" : "=a"(*size), "=b"(*from), "=c"(c), "=d"(d) : "a"(0xd), "c"(which));
-}
-
 /* Segment selectors, and the bases that instructions can set where the kernel lets them (FSGSBASE). */
 struct hs_segments {
     uint16_t ds, es, fs, gs;

@@ -152,6 +152,12 @@ fn system_calls_leave_nothing_of_ours_on_the_stack() {
     compare(&[&["calls"]]);
 }
 
+/// The kernel restores them from the signal's frame, so nothing may be written there.
+#[test]
+fn system_calls_keep_vector_registers() {
+    compare(&[&["vectors"]]);
+}
+
 #[test]
 fn interposed_functions_leave_what_libcs_own_leave() {
     compare(&[&["functions"]]);

@@ -26,8 +26,6 @@
 enum { RSI = 4, RDI = 5 };
 /* Those that a function has to keep (x86-64 psABI, 3.2.1), as bits: rbx, rbp, r12 to r15, rsp. */
 #define KEPT 0xf842u
-/* Besides, what a function of three parameters is given, and how the runtime looks there (r11). */
-#define GIVEN 0x438u
 /* libc's string functions go another way if one of their first loads, in which they look at so many bytes, crosses a page. */
 #define PAGE 4096
 #define FIRST_LOADS 256
@@ -165,34 +163,13 @@ static void normalize(struct hs_arrival *at)
         memcpy(at->extended, &(uint16_t){0x37f}, sizeof(uint16_t));
 }
 
-/* What a caller has left in the registers of x87, of vectors and of their masks, a function does not read. Their modes, the flags of
- * exceptions and whatever else there is it has to keep, or may read. */
-static void forget_vectors(struct hs_arrival *at)
-{
-    static uint32_t from[8], size[8];
-    static const unsigned components[] = {2 /* AVX */, 5, 6, 7 /* AVX-512 */};
-    memset(at->extended + 8, 0, 16); /* the place of the last x87 instruction */
-    memset(at->extended + 32, 0, 416 - 32);
-    for (size_t i = 0; i < sizeof components / sizeof *components; i++) {
-        const unsigned which = components[i];
-        if (!size[which])
-            hs_extended_component(which, &from[which], &size[which]);
-        if (from[which] >= 512 + 64 && from[which] + size[which] <= sizeof at->extended)
-            memset(at->extended + from[which], 0, size[which]);
-    }
-}
-
-static int same_extended(const struct hs_arrival *then, const struct hs_arrival *now, int is_call)
+static int same_extended(const struct hs_arrival *then, const struct hs_arrival *now)
 {
     static struct hs_arrival a, b;
     a = *now;
     b = *then;
     normalize(&a);
     normalize(&b);
-    if (is_call) {
-        forget_vectors(&a);
-        forget_vectors(&b);
-    }
     return memcmp(a.extended, b.extended, 512) == 0 &&
            memcmp(a.extended + 512 + 64, b.extended + 512 + 64, sizeof a.extended - 512 - 64) == 0;
 }
@@ -202,12 +179,9 @@ static int agree(struct hs_pointers *saved, const struct hs_arrival *then, const
 {
     unsigned char forms[16];
     uint16_t computed = saved->computed;
-    /* What else a caller has left in registers, the function does not read; it may be another thing when ld.so has bound something. */
-    const int is_call = hs_watch_is_call(now->place);
-    const unsigned compared = is_call ? KEPT | GIVEN : 0xffff;
     for (int i = 0; i < 16; i++) {
         forms[i] = saved->forms[i];
-        if (then->general[i] == now->general[i] || !(compared & 1u << i))
+        if (then->general[i] == now->general[i])
             continue;
         forms[i] &= row->forms[i];
         if (!forms[i] || hs_strings_size_behind() < READABLE)
@@ -216,7 +190,7 @@ static int agree(struct hs_pointers *saved, const struct hs_arrival *then, const
     }
     const uint64_t differ = then->flags ^ now->flags;
     if (then->place != now->place || (differ & ~ARITHMETIC) || (differ && !computed && !hs_flags_are_set_anew(now->place)) ||
-        !same_extended(then, now, is_call))
+        !same_extended(then, now))
         return 0;
     memcpy(saved->forms, forms, sizeof forms);
     saved->computed = computed;

@@ -51,8 +51,6 @@
 #define SLOT_BYTES 64
 #define SLOTS 256
 #define SITES_MAX 1024
-/* Bytes that a function may use below its stack pointer. */
-#define RED_ZONE 128
 /* Of the runtime's stack, below which nothing is mapped. */
 #define STACK_BYTES (64 * 1024ul)
 
@@ -171,16 +169,27 @@ __attribute__((used)) static void hs_gate_called(struct passage *passage)
     }
 }
 
-/* Makes a call with the registers that it had where it came from, and returns there: the address lies below the red zone. The kernel
- * leaves in rcx where a call was made, and in r11 the flags, which no instruction here changes. */
+/* Where a call that came by a signal goes on. It lies in the signal's frame, which nobody reads any more by then: in its siginfo, since the
+ * kernel takes the rest of the frame, up to the red zone, for the registers that it restores. */
+struct way_back {
+    uintptr_t rip, rsp;
+};
+
+/* Makes a call with the registers that it had where it came from, and returns there; rsp leads to a way_back. The kernel leaves in rcx
+ * where a call was made, and in r11 the flags, which no instruction here changes. */
 #define LOAD_BYTES 4
+#define STACK_LOAD_BYTES 5
+#ifdef HS_WITHOUT_RCX
+#define BY "%r11"
+#else
+#define BY "%rcx"
+#endif
 __attribute__((naked, used)) static void resume(void)
 {
-#ifdef HS_WITHOUT_RCX
-    __asm__(".cfi_def_cfa_offset 136\n\t.cfi_offset rip, -136\n\tsyscall\n\t.byte 0x0f, 0x1f, 0x40, 0\n\tret $128");
-#else
-    __asm__(".cfi_def_cfa_offset 136\n\t.cfi_offset rip, -136\n\tsyscall\n\tmov (%rsp), %rcx\n\tret $128");
-#endif
+    /* rsp+8 -> the caller's rsp; rsp+0: its rip. */
+    __asm__(".cfi_escape 0x0f, 0x03, 0x77, 0x08, 0x06\n\t.cfi_escape 0x10, 0x10, 0x02, 0x77, 0x00\n\t"
+            "syscall\n\tmov (%rsp), " BY "\n\tmov 8(%rsp), %rsp\n\t"
+            ".cfi_def_cfa rsp, 0\n\t.cfi_register rip, " BY "\n\tjmp *" BY);
 }
 
 /* For calls that do not come back here. */
@@ -538,11 +547,13 @@ static void on_call(int number, siginfo_t *info, void *data)
     case HS_CALL_DONE:
         regs[REG_RAX] = call.number;
         return;
-    case HS_CALL_NATIVE:
-        regs[REG_RSP] -= RED_ZONE + (long)sizeof(uintptr_t);
-        *(uintptr_t *)regs[REG_RSP] = (uintptr_t)regs[REG_RIP];
+    case HS_CALL_NATIVE: {
+        struct way_back *back = (struct way_back *)info;
+        *back = (struct way_back){(uintptr_t)regs[REG_RIP], (uintptr_t)regs[REG_RSP]};
+        regs[REG_RSP] = (greg_t)back;
         regs[REG_RIP] = (greg_t)resume;
         return;
+    }
     case HS_CALL_BRANCHES: {
         unsigned char *slot = slot_of(place.back, load_of(site));
         if (slot) {
@@ -615,13 +626,18 @@ int hs_gate_show_site(void *context)
         regs[REG_RCX] = regs[REG_RIP] = (greg_t)branched;
         return !is_called_by_runtime(regs);
     }
-    if (at != by_signal && at != by_signal + CALL_BYTES && at != by_signal + CALL_BYTES + LOAD_BYTES)
+    enum { LOADED = CALL_BYTES + LOAD_BYTES, BACK_ON_STACK = LOADED + STACK_LOAD_BYTES };
+    if (at == by_signal + BACK_ON_STACK) {
+        regs[REG_RIP] = regs[REG_RCX];
+        return !is_called_by_runtime(regs);
+    }
+    if (at != by_signal && at != by_signal + CALL_BYTES && at != by_signal + LOADED)
         return 0;
-    const uintptr_t back = *(const uintptr_t *)regs[REG_RSP];
+    const struct way_back back = *(const struct way_back *)regs[REG_RSP];
     if ((uintptr_t)regs[REG_RCX] == by_signal + CALL_BYTES)
-        regs[REG_RCX] = (greg_t)back;
-    regs[REG_RIP] = (greg_t)(at == by_signal ? back - CALL_BYTES : back);
-    regs[REG_RSP] += RED_ZONE + (long)sizeof(uintptr_t);
+        regs[REG_RCX] = (greg_t)back.rip;
+    regs[REG_RIP] = (greg_t)(at == by_signal ? back.rip - CALL_BYTES : back.rip);
+    regs[REG_RSP] = (greg_t)back.rsp;
     return !is_called_by_runtime(regs);
 }
 

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/random.h>
 #include <time.h>
 #include <ucontext.h>
@@ -383,6 +384,33 @@ static void show_stack(void)
     printf("%d %zu, %d %zu\n", told_flags, told_size, now.ss_flags, now.ss_size);
 }
 
+#if defined(__x86_64__)
+/* How many vector registers lose their upper half in a system call of the tool's own, wherever the stack is within 64 bytes. */
+static int lost_vectors(void)
+{
+    int lost = 0;
+    if (!__builtin_cpu_supports("avx"))
+        return 0;
+    for (long below = 256; below < 256 + 64; below += 8) {
+        long number = SYS_getuid;
+        unsigned upper;
+        __asm__ volatile("mov %%rsp, %%rbx\n\tand $-64, %%rsp\n\tsub %2, %%rsp\n\t"
+                         "vxorps %%ymm7, %%ymm7, %%ymm7\n\tvcmpeqps %%ymm7, %%ymm7, %%ymm7\n\tsyscall\n\t"
+                         "vmovmskps %%ymm7, %1\n\tvzeroupper\n\tmov %%rbx, %%rsp"
+                         : "+a"(number), "=r"(upper)
+                         : "r"(below)
+                         : "rbx", "rcx", "r11", "xmm7", "memory", "cc");
+        lost += upper != 0xff;
+    }
+    return lost;
+}
+#else
+static int lost_vectors(void)
+{
+    return 0;
+}
+#endif
+
 int main(int argc, char **argv)
 {
     if (argc == 4) {
@@ -398,6 +426,8 @@ int main(int argc, char **argv)
         behind();
     else if (strcmp(how, "below") == 0)
         below();
+    else if (strcmp(how, "vectors") == 0)
+        printf("lost %d\n", lost_vectors());
     else if (strcmp(how, "calls") == 0)
         after_calls();
     else if (strcmp(how, "functions") == 0)

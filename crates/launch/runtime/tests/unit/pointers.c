@@ -16,7 +16,6 @@ static int fake_name_of(uint64_t word, uint64_t *name);
 #define hs_strings_size_behind() 4096
 #define hs_strings_are_laid_at(place) ((const uint64_t *)(place) >= laid && (const uint64_t *)(place) < laid + LAID)
 #define LAID 3
-#define hs_watch_is_call(place) ((place) != 0)
 #define NAME 0x5a17ull
 /* The strings of a dry run, and of the run that is served. */
 #define OLD 0x700000ull
