@@ -82,7 +82,7 @@ static void trap_generator(void)
         if (value->type == hs_py_api.descriptor)
             trap_function(&none, ((struct hs_py_descriptor *)value)->method);
     hs_py_api.Py_IncRef(&type->base);
-    hs_py_request.random = type;
+    hs_py_request.random = &type->base;
     is_done = 1;
 }
 

@@ -378,11 +378,11 @@ static int note_streams(void)
 }
 
 /* Whether there is nothing by which a script is told of ends: functions that the collector calls, its reports, or warnings. */
-static int nobody_is_told(hs_py *asks_debugging)
+static int nobody_is_told(const struct hs_py_method *asks_debugging)
 {
     struct hs_py_list *callbacks = (struct hs_py_list *)hs_python_attribute("gc", "callbacks");
     struct hs_py_list *warnings = (struct hs_py_list *)hs_py_api.PySys_GetObject("warnoptions");
-    hs_py *debugging = hs_py_api.PyObject_CallFunction(asks_debugging, NULL);
+    hs_py *debugging = hs_python_call(asks_debugging);
     const int reports = !debugging || hs_py_api.PyLong_AsLong(debugging) != 0;
     if (debugging)
         hs_py_api.Py_DecRef(debugging);
@@ -419,24 +419,25 @@ static void find_lists(hs_py *lists_objects)
         hs_py_api.Py_DecRef(&objects->base);
 }
 
-/* Whether nobody can see the end of the objects that the collector knows. Those of the zygote are examined first. */
-int hs_python_ends_unseen(const struct hs_py_collector *collector, int is_of_zygote)
+/* Whether nobody can see the end of the objects that the collector knows. Those of the zygote are examined first, and only then there is
+ * a function that lists all objects. */
+int hs_python_ends_unseen(const struct hs_py_method *asks_debugging, hs_py *lists_objects)
 {
     const hs_py *environment = hs_python_attribute("os", "environ");
     reference = dlsym(RTLD_DEFAULT, "_PyWeakref_RefType");
-    if (is_of_zygote)
+    if (lists_objects)
         free_of_classes = environment && environment->type->flags & HS_PY_HEAP_TYPE ? environment->type->dealloc : NULL;
     files_are_ignored = are_files_ignored();
     memset(known, 0, sizeof known);
     known_count = 0;
     /* Without the switch, the collector might run meanwhile. */
-    if (!reference || !free_of_classes || !hs_py_api.collect || !note_streams() || !nobody_is_told(collector->get_debug) ||
+    if (!reference || !free_of_classes || !hs_py_api.collect || !note_streams() || !nobody_is_told(asks_debugging) ||
         dl_iterate_phdr(is_foreign, NULL))
         return 0;
     const int collects = hs_py_api.collect_never();
     find_removers();
-    if (is_of_zygote)
-        find_lists(collector->get_objects);
+    if (lists_objects)
+        find_lists(lists_objects);
     const int is_it = generations && walk(1) >= 0;
     if (collects)
         hs_py_api.collect();

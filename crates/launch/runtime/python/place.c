@@ -87,7 +87,7 @@ uint64_t hs_python_place(const char *what)
 /* Whether the generator of `random` is as its import has left it. An observer gives each generator the same seed. */
 static int is_seeded_by_import(hs_py *generator)
 {
-    hs_py *type = &hs_py_request.random->base;
+    hs_py *type = hs_py_request.random;
     hs_py *other = hs_py_api.PyObject_CallFunction(type, NULL);
     hs_py *states[2] = {hs_py_api.PyObject_CallMethod(type, "getstate", "O", generator),
                         other ? hs_py_api.PyObject_CallMethod(type, "getstate", "O", other) : NULL};

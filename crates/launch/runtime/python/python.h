@@ -149,16 +149,23 @@ HS_HIDDEN extern struct hs_py_api {
     int minor; /* 9 for 3.9 */
 } hs_py_api;
 
-/* What the request is known by, from when it is trapped until a fork has filled it. The references are the runtime's own. */
-HS_HIDDEN extern struct hs_py_request {
-    hs_py *arguments, *original; /* sys.argv, sys.orig_argv */
-    hs_py *environment, *posix;  /* posix.environ, and the module */
-    hs_py *streams[3];
-    hs_py *open;       /* the function of `_io` */
-    struct hs_py_type *random; /* the type of generators */
-    /* What keeps a value of the process since it was imported: the generator of `random`, the main thread, and the module `logging`. */
-    hs_py *generator, *thread, *logging;
-    const char *clock; /* the function from which `logging` has its time of start, if it was imported */
+/* The runtime's own references. A fork forgets them all, or its objects would not end as those of a cold start: no other variable keeps
+ * one beyond the halt. */
+#define HS_PY_DECOYS 3
+HS_HIDDEN extern union hs_py_request {
+    struct {
+        /* What the request is known by, from when it is trapped until a fork has filled it. */
+        hs_py *arguments, *original; /* sys.argv, sys.orig_argv */
+        hs_py *environment, *posix;  /* posix.environ, and the module */
+        hs_py *streams[3];
+        hs_py *open;   /* the function of `_io` */
+        hs_py *random; /* the type of generators */
+        /* What keeps a value of the process since it was imported: the generator of `random`, the main thread, and the module `logging`. */
+        hs_py *generator, *thread, *logging;
+        hs_py *time; /* the module from which `logging` has its time of start */
+        hs_py *decoys[HS_PY_DECOYS]; /* dictionaries of decoy.c */
+    };
+    hs_py *all[13 + HS_PY_DECOYS];
 } hs_py_request;
 
 /* When a trap halts the interpreter. */
@@ -180,6 +187,8 @@ enum hs_python_kind {
 
 /* api.c */
 HS_HIDDEN const char *hs_python_find(void);
+HS_HIDDEN void hs_python_forget(hs_py **reference);
+HS_HIDDEN hs_py *hs_python_call(const struct hs_py_method *method);
 HS_HIDDEN hs_py *hs_python_module(const char *name);
 HS_HIDDEN hs_py *hs_python_attribute(const char *module, const char *name);
 HS_HIDDEN hs_py *hs_python_builtin(const char *name);
@@ -205,6 +214,7 @@ HS_HIDDEN const char *hs_python_lost(void);
 HS_HIDDEN hs_py *hs_python_time(void);
 HS_HIDDEN hs_py *hs_python_lend_number(hs_py *module, hs_py *none);
 HS_HIDDEN hs_py *hs_python_lend_time(hs_py *module, hs_py *none);
+HS_HIDDEN extern const char *hs_python_clock;
 HS_HIDDEN void hs_python_lent(hs_py_slot *function, int is_time);
 HS_HIDDEN void hs_python_close_lent(void);
 HS_HIDDEN void hs_python_open_lent(void);
@@ -226,11 +236,7 @@ HS_HIDDEN void hs_python_spare(void);
 
 /* harmless.c */
 HS_HIDDEN void hs_python_note_libraries(void);
-/* Functions of the module `gc`, whatever a script puts in their place. */
-struct hs_py_collector {
-    hs_py *get_debug, *get_objects, *freeze;
-};
-HS_HIDDEN int hs_python_ends_unseen(const struct hs_py_collector *collector, int is_of_zygote);
+HS_HIDDEN int hs_python_ends_unseen(const struct hs_py_method *asks_debugging, hs_py *lists_objects);
 
 /* resume.c */
 __attribute__((noreturn)) HS_HIDDEN void hs_python_give_up(void);

@@ -189,7 +189,7 @@ static int is_main_thread(void)
 /* Whether the body of the module `logging` asks, whose answer each fork renews. */
 static int is_of_logging(const char *what)
 {
-    if (hs_py_request.clock)
+    if (hs_python_clock)
         return 0;
     hs_py *frame = hs_py_api.PyEval_GetFrame();
     hs_py *code = frame ? hs_py_api.PyFrame_GetCode(frame) : NULL;
@@ -201,7 +201,7 @@ static int is_of_logging(const char *what)
         if (own[i])
             hs_py_api.Py_DecRef(own[i]);
     if (is_it)
-        hs_py_request.clock = what;
+        hs_python_clock = what;
     return is_it;
 }
 

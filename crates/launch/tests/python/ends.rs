@@ -191,6 +191,23 @@ const SEEN: &[(&str, &str)] = &[
          l = [make(ctypes.c_void_p(8), ctypes.c_char_p(None), f), f]\nl.append(l)\ndel l",
     ),
     (
+        "a file that the thread keeps",
+        "import threading\nn = sys.argv[1:]\nthreading.current_thread().out = open(1, 'w', closefd=False)\n\
+         threading.current_thread().out.write('kept ' + str(n))",
+    ),
+    (
+        "what modules of the library keep",
+        "import threading, random, logging, time, posix, _io\nn = sys.argv[1:]\nthreading.main_thread().d = D('thread')\n\
+         random._inst.d = D('generator')\nlogging.d = D('logging')\ntime.d = D('time')\nposix.d = D('posix')\n_io.d = D('io')\n\
+         for o in vars().copy().values():\n  if isinstance(o, D): o.me = None",
+    ),
+    (
+        "weak references to what the runtime uses",
+        "import threading, random, logging, time, posix, gc, weakref, _io\nn = sys.argv[1:]\nw = sys.stdout.write\n\
+         o = [random._inst, random.Random.__base__, threading.main_thread(), logging, time, posix, gc.freeze, gc.get_debug, _io.open]\n\
+         sys.keep = [weakref.ref(k, lambda r, i=i, o=sys.stdout: o.write(f'gone {i}\\n')) for i, k in enumerate(o)]\ndel o",
+    ),
+    (
         "a function that is told of what happens",
         "import logging\nlogging.basicConfig()\nn = sys.argv[1:]\n\
          sys.addaudithook(lambda e, a: e == 'object.__getattr__' and sys.__stdout__.write(f'{e} {a[1]}\\n'))",
@@ -260,6 +277,21 @@ fn reports_of_the_collector_are_seen() {
         |launcher: &Launcher| script.run(launcher, &["a"]).0.stderr.contains("gc: collectable <list");
     assert_eq!(script.first(&["a"]), Via::Fork);
     assert!(reports(&Launcher::new()) && reports(&script.launcher));
+}
+
+/// A reference of the runtime's would keep an object from its end.
+#[test]
+fn no_object_has_a_reference_more() {
+    let body = "import sys\nimport gc, io, logging, os, random, threading, time, weakref\nn = sys.argv[1:]\n\
+        def look(name, value):\n  \
+          if not isinstance(value, (str, int, float, bytes, type(None))): print(name, sys.getrefcount(value))\n\
+        for m in sorted(sys.modules):\n  look(m, sys.modules[m])\n  \
+          for k in sorted(vars(sys.modules[m])):\n    if k != '__warningregistry__': look((m, k), vars(sys.modules[m])[k])\n\
+        for t in (list, dict, io.TextIOWrapper, random.Random, random.Random.__base__, threading.Thread):\n  \
+          for k in sorted(vars(t)): look((t, k), vars(t)[k])\n\
+        for s in (sys.stdin, sys.stdout, sys.stderr): look(s.name, s)\n\
+        look('thread', threading.main_thread())\nlook('list', os.environ._data)";
+    Script::new(body).equals(LISTS, Ends::Warm);
 }
 
 #[test]
