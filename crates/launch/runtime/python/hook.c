@@ -104,6 +104,7 @@ static int hook(const char *event, hs_py *arguments, void *own)
         if (why)
             hs_python_refuse(why);
         hs_python_note_locale();
+        hs_python_note_filters();
         state = WATCHING;
         hs_python_tell(HS_PYTHON_WATCHES, NULL);
     }

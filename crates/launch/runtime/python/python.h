@@ -134,6 +134,8 @@ typedef int hs_py_hook(const char *event, hs_py *arguments, void *own);
     X(hs_py *, PyFunction_GetCode, (hs_py *))                          \
     X(hs_py *, PyFunction_GetDefaults, (hs_py *))                      \
     X(hs_py *, PyObject_GenericGetAttr, (hs_py *, hs_py *))            \
+    X(hs_py *, _PyType_Lookup, (struct hs_py_type *, hs_py *))         \
+    X(ssize_t, PyObject_Size, (hs_py *))                               \
     X(hs_py_slot *, PyCapsule_GetDestructor, (hs_py *))
 
 #define HS_PY_POINTER(type, name, arguments) type (*name) arguments;
@@ -236,6 +238,7 @@ HS_HIDDEN void hs_python_spare(void);
 
 /* harmless.c */
 HS_HIDDEN void hs_python_note_libraries(void);
+HS_HIDDEN void hs_python_note_filters(void);
 HS_HIDDEN int hs_python_ends_unseen(const struct hs_py_method *asks_debugging, hs_py *lists_objects);
 
 /* resume.c */
