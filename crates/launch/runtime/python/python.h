@@ -119,7 +119,11 @@ typedef int hs_py_hook(const char *event, hs_py *arguments, void *own);
     X(long, PyLong_AsLong, (hs_py *))                                  \
     X(hs_py *, PyBool_FromLong, (long))                                \
     X(wchar_t *, Py_DecodeLocale, (const char *, size_t *))            \
+    X(void *, PyMem_RawMalloc, (size_t))                               \
     X(void, PyMem_RawFree, (void *))                                   \
+    X(char *, _Py_GetConfig, (void))                                   \
+    X(void *, PyInterpreterState_Head, (void))                         \
+    X(void *, PyInterpreterState_Next, (void *))                       \
     X(void, PyObject_GC_UnTrack, (void *))                             \
     X(void, PyObject_GC_Track, (void *))                               \
     X(void, Py_IncRef, (hs_py *))                                      \
@@ -206,6 +210,7 @@ HS_HIDDEN void hs_python_trap(struct hs_py_method *method, enum hs_python_kind k
 HS_HIDDEN int hs_python_is_one_of(const char *name, const char *list);
 HS_HIDDEN const char *hs_python_arm_functions(void);
 HS_HIDDEN void hs_python_arm_late(void);
+HS_HIDDEN void hs_python_arm_made(hs_py *module);
 
 /* decoy.c */
 HS_HIDDEN hs_py *hs_python_decoy(int index, const struct hs_py_type *type, size_t size);
@@ -232,6 +237,11 @@ HS_HIDDEN void hs_python_note_locale(void);
 HS_HIDDEN const char *hs_python_refuses(const struct hs_start *start);
 HS_HIDDEN uint64_t hs_python_place(const char *what);
 HS_HIDDEN const char *hs_python_line(const char *text);
+
+/* config.c */
+HS_HIDDEN int hs_python_is_alone(void);
+HS_HIDDEN const char *hs_python_find_configuration(const struct hs_start *start);
+HS_HIDDEN void hs_python_fill_configuration(const char *texts, uint32_t count, uint32_t before);
 
 /* finish.c */
 HS_HIDDEN void hs_python_spare(void);

@@ -122,6 +122,15 @@ static uintptr_t as_real(hs_py *self, uintptr_t argument)
     return result;
 }
 
+/* Makes a builtin module, whose functions get their traps at once. */
+static hs_py *make(hs_py *self, hs_py *specification)
+{
+    hs_py *made = ((hs_py * (*)(hs_py *, hs_py *)) passing)(self, specification);
+    if (made && is_armed)
+        hs_python_arm_made(made);
+    return made;
+}
+
 /* Whether a specification is of a builtin module that the interpreter has made itself. */
 static int is_remade(hs_py *specification)
 {
@@ -253,7 +262,10 @@ __attribute__((used)) static hs_py_slot *hs_python_called(const char *stub, cons
         return (hs_py_slot *)set_first;
     if (!passes(trap, given))
         hs_python_touched(trap->what);
-    else if (trap->kind == HS_PY_STREAM || trap->kind == HS_PY_VARIABLE) {
+    else if (trap->kind == HS_PY_REMADE) {
+        passing = trap->original;
+        return (hs_py_slot *)make;
+    } else if (trap->kind == HS_PY_STREAM || trap->kind == HS_PY_VARIABLE) {
         passing = trap->original;
         return (hs_py_slot *)as_real;
     }
