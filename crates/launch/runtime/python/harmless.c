@@ -543,8 +543,8 @@ int hs_python_ends_unseen(const struct hs_py_method *asks_debugging, hs_py *list
     memset(known, 0, sizeof known);
     known_count = 0;
     /* Without the switch, the collector might run meanwhile. */
-    if (!reference || !free_of_classes || !hs_py_api.collect || !note_streams() || !nobody_is_told(asks_debugging) ||
-        !are_leaks_ignored() || dl_iterate_phdr(is_foreign, NULL))
+    if (!hs_python_is_alone() || !reference || !free_of_classes || !hs_py_api.collect || !note_streams() ||
+        !nobody_is_told(asks_debugging) || !are_leaks_ignored() || dl_iterate_phdr(is_foreign, NULL))
         return 0;
     const int collects = hs_py_api.collect_never();
     find_removers();

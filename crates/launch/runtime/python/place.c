@@ -189,6 +189,8 @@ const char *hs_python_refuses(const struct hs_start *start)
     if (!has_own_dictionary())
         return "os.environ was changed";
     const char *why = refuses_values();
+    if (!why)
+        why = hs_python_find_configuration(start);
     if (why)
         return why;
     for (int i = 1; i < 3; i++) {

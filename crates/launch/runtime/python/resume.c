@@ -78,6 +78,7 @@ static void fill_arguments(const struct hs_start *start, const struct hs_job *jo
     fill_list(hs_py_request.arguments, script, count - before);
     if (hs_py_request.original)
         fill_list(hs_py_request.original, job->strings, count);
+    hs_python_fill_configuration(job->strings, count, before);
 }
 
 /* Gives the process its environment, and then posix.environ, which the interpreter makes of that. */

@@ -208,6 +208,11 @@ const SEEN: &[(&str, &str)] = &[
          sys.keep = [weakref.ref(k, lambda r, i=i, o=sys.stdout: o.write(f'gone {i}\\n')) for i, k in enumerate(o)]\ndel o",
     ),
     (
+        "another interpreter that is left",
+        "try: import _interpreters as i\nexcept ImportError: import _xxsubinterpreters as i\nn = sys.argv[1:]\nk = i.create()\n\
+         d = D(5)\ndef f(): return d",
+    ),
+    (
         "a function that is told of what happens",
         "import logging\nlogging.basicConfig()\nn = sys.argv[1:]\n\
          sys.addaudithook(lambda e, a: e == 'object.__getattr__' and sys.__stdout__.write(f'{e} {a[1]}\\n'))",
