@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <string.h>
 
@@ -412,11 +413,24 @@ static int is_reader(hs_py *file, const char *inner, enum fate fate)
     return is_it;
 }
 
+/* Whether to close the descriptor of a file succeeds: since 3.13 the interpreter reports an error. */
+static int closes(hs_py *file)
+{
+    hs_py *closed = hs_py_api.PyObject_GetAttrString(file, "closed");
+    hs_py *number = hs_py_api.PyObject_CallMethod(file, "fileno", NULL);
+    const int is_open = number && fcntl((int)hs_py_api.PyLong_AsLong(number), F_GETFD) >= 0;
+    const int is_it = is_open || (closed && hs_py_api.PyLong_AsLong(closed) == 1);
+    hs_py_api.PyErr_Clear();
+    hs_python_forget(&closed);
+    hs_python_forget(&number);
+    return is_it;
+}
+
 static int is_only_read(hs_py *file)
 {
     hs_py *answer = hs_py_api.PyObject_GetAttrString(file, "mode");
     const char *mode = answer && answer->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(answer) : NULL;
-    const int is_it = mode && strcmp(mode, "rb") == 0;
+    const int is_it = mode && strcmp(mode, "rb") == 0 && closes(file);
     hs_py_api.PyErr_Clear();
     if (answer)
         hs_py_api.Py_DecRef(answer);

@@ -196,6 +196,10 @@ const SEEN: &[(&str, &str)] = &[
          threading.current_thread().out.write('kept ' + str(n))",
     ),
     (
+        "a file whose descriptor is closed",
+        "import os\nn = sys.argv[1:]\no = [open('/etc/passwd')]; o.append(o)\nos.close(o[0].fileno())\ndel o",
+    ),
+    (
         "what modules of the library keep",
         "import threading, random, logging, time, posix, _io\nn = sys.argv[1:]\nthreading.main_thread().d = D('thread')\n\
          random._inst.d = D('generator')\nlogging.d = D('logging')\ntime.d = D('time')\nposix.d = D('posix')\n_io.d = D('io')\n\
