@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 57] = [
+const SOURCES: [&str; 58] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -60,6 +60,7 @@ const SOURCES: [&str; 57] = [
     "extra/nested.c",
     "reset/threads.c",
     "python/api.c",
+    "python/config.c",
     "python/hook.c",
     "python/traps.c",
     "python/functions.c",

@@ -10,7 +10,8 @@
 #if HS_RESETS
 
 struct hs_py_api hs_py_api;
-struct hs_py_request hs_py_request;
+union hs_py_request hs_py_request;
+_Static_assert(sizeof hs_py_request == sizeof hs_py_request.all, "each reference is in the list");
 
 static size_t size_of(void *symbol)
 {
@@ -60,6 +61,20 @@ const char *hs_python_find(void)
     hs_py_api.collect = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGC_Enable");
     hs_py_api.heap_type_size = (size_t)hs_py_api.type->basic_size;
     return NULL;
+}
+
+void hs_python_forget(hs_py **reference)
+{
+    hs_py *kept = *reference;
+    *reference = NULL;
+    if (kept)
+        hs_py_api.Py_DecRef(kept);
+}
+
+/* Calls a function of a module that has neither arguments nor use for its module. */
+hs_py *hs_python_call(const struct hs_py_method *method)
+{
+    return ((hs_py * (*)(hs_py *, hs_py *)) method->function)(hs_py_api.none, NULL);
 }
 
 /* A module that was imported, borrowed; NULL if it was not. */

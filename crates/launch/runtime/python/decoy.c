@@ -17,15 +17,14 @@
 #define TYPE_BYTES 2048
 /* A type whose dictionary is looked up in the interpreter's state, and not in the type. */
 #define STATIC_BUILTIN (1ul << 1)
-enum { DECOYS = 3 };
 
 static struct decoy {
     char readable[PAGE], unreadable[PAGE];
-} decoys[DECOYS] __attribute__((aligned(PAGE)));
+} decoys[HS_PY_DECOYS] __attribute__((aligned(PAGE)));
 static union {
     struct hs_py_type type;
     char bytes[TYPE_BYTES];
-} firsts[DECOYS];
+} firsts[HS_PY_DECOYS];
 
 /* NULL if there is none. `size` is that of `type`. */
 hs_py *hs_python_decoy(int index, const struct hs_py_type *type, size_t size)
@@ -36,7 +35,9 @@ hs_py *hs_python_decoy(int index, const struct hs_py_type *type, size_t size)
     hs_py_api.PyErr_Clear();
     if (!tuple || !dict || size > TYPE_BYTES || (item && hs_py_api.PyDict_SetItemString(dict, "__getitem__", item) != 0))
         return NULL;
+    hs_python_forget(&item);
     hs_py_api.PyObject_GC_UnTrack(dict);
+    hs_py_request.decoys[index] = dict;
     memcpy(&firsts[index], type, size);
     firsts[index].type.dict = dict;
     firsts[index].type.flags &= ~STATIC_BUILTIN;

@@ -18,14 +18,15 @@
 typedef hs_py *flush(hs_py *self, hs_py *none);
 
 static int is_spared;
-static struct hs_py_collector collector;
+/* Functions of the module `gc`, whatever a script puts in their place: their definitions, which are no objects. */
+static const struct hs_py_method *get_debug, *freezes;
 static int has_audit;
 static int (*is_finalizing)(void);
 static flush *next_flush;
 
 static void freeze(void)
 {
-    hs_py *done = hs_py_api.PyObject_CallFunction(collector.freeze, NULL);
+    hs_py *done = hs_python_call(freezes);
     if (!done)
         hs_python_give_up();
     hs_py_api.Py_DecRef(done);
@@ -45,7 +46,7 @@ static hs_py *on_flush(hs_py *self, hs_py *none)
         hs_py_api.PyErr_Fetch(&error[0], &error[1], &error[2]);
         /* Once. */
         is_spared = 0;
-        const int is_unseen = !has_audit && hs_python_ends_unseen(&collector, 0);
+        const int is_unseen = !has_audit && hs_python_ends_unseen(get_debug, NULL);
         hs_py_api.PyErr_Clear();
         if (is_unseen)
             freeze();
@@ -98,14 +99,12 @@ static int is_audit_noticed(void)
     return 1;
 }
 
-/* A function of the module `gc` as the interpreter has made it; NULL if there is another one. */
+/* A function of the module `gc` as the interpreter has made it, borrowed; NULL if there is another one. */
 static hs_py *function_of(hs_py *module, const char *name)
 {
     hs_py *dict = hs_py_api.PyModule_GetDict(module), *found = dict ? hs_py_api.PyDict_GetItemString(dict, name) : NULL;
-    if (!found || found->type != hs_py_api.function || strcmp(((struct hs_py_function *)found)->method->name, name) != 0)
-        return NULL;
-    hs_py_api.Py_IncRef(found);
-    return found;
+    const struct hs_py_method *method = found && found->type == hs_py_api.function ? ((struct hs_py_function *)found)->method : NULL;
+    return method && strcmp(method->name, name) == 0 ? found : NULL;
 }
 
 /* Lets forks spare themselves their end, if that of the zygote's objects goes unseen. */
@@ -118,15 +117,16 @@ void hs_python_spare(void)
     hs_py *made = module ? NULL : hs_python_builtin("gc");
     if (made)
         module = made;
-    if (module) {
-        collector.get_debug = function_of(module, "get_debug");
-        collector.get_objects = function_of(module, "get_objects");
-        collector.freeze = function_of(module, "freeze");
+    hs_py *debugs = module ? function_of(module, "get_debug") : NULL, *stops = module ? function_of(module, "freeze") : NULL;
+    hs_py *lists = module ? function_of(module, "get_objects") : NULL;
+    if (debugs && stops && lists) {
+        get_debug = ((struct hs_py_function *)debugs)->method;
+        freezes = ((struct hs_py_function *)stops)->method;
+        if (is_end_noticed() && is_audit_noticed() && hs_python_ends_unseen(get_debug, lists))
+            is_spared = set_flush();
     }
-    const int are_known = collector.get_debug && collector.get_objects && collector.freeze;
-    if (are_known && is_end_noticed() && is_audit_noticed() && hs_python_ends_unseen(&collector, 1))
-        is_spared = set_flush();
     hs_py_api.PyErr_Clear();
+    hs_python_forget(&made);
     hs_py_api.PyErr_Restore(error[0], error[1], error[2]);
 }
 

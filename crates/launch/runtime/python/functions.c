@@ -82,7 +82,7 @@ static void trap_generator(void)
         if (value->type == hs_py_api.descriptor)
             trap_function(&none, ((struct hs_py_descriptor *)value)->method);
     hs_py_api.Py_IncRef(&type->base);
-    hs_py_request.random = type;
+    hs_py_request.random = &type->base;
     is_done = 1;
 }
 
@@ -97,6 +97,29 @@ static const char *trap_alone(const char *module, const char *name, enum hs_pyth
     return NULL;
 }
 
+static void trap_functions(struct listed *listed, hs_py *module)
+{
+    hs_py *dict = hs_py_api.PyModule_GetDict(module), *name, *value;
+    if (!dict)
+        return;
+    for (ssize_t at = 0; hs_py_api.PyDict_Next(dict, &at, &name, &value);)
+        if (value->type == hs_py_api.function || value->type->parent == hs_py_api.function)
+            trap_function(listed, ((struct hs_py_function *)value)->method);
+    listed->is_done = 1;
+}
+
+/* Lays traps in a builtin module that was made just now: its functions may be called before the next event. */
+void hs_python_arm_made(hs_py *module)
+{
+    hs_py *dict = hs_py_api.PyModule_GetDict(module), *name = dict ? hs_py_api.PyDict_GetItemString(dict, "__name__") : NULL;
+    const char *text = name && name->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(name) : NULL;
+    for (size_t i = 0; text && i < sizeof listed / sizeof *listed; i++)
+        if (!listed[i].is_done && strcmp(listed[i].module, text) == 0)
+            trap_functions(&listed[i], module);
+    if (!text)
+        hs_py_api.PyErr_Clear();
+}
+
 /* Lays traps in modules that were imported since. */
 void hs_python_arm_late(void)
 {
@@ -106,13 +129,8 @@ void hs_python_arm_late(void)
     trap_generator();
     for (size_t i = 0; i < sizeof listed / sizeof *listed; i++) {
         hs_py *module = listed[i].is_done ? NULL : hs_python_module(listed[i].module);
-        hs_py *dict = module ? hs_py_api.PyModule_GetDict(module) : NULL, *name, *value;
-        if (!dict)
-            continue;
-        for (ssize_t at = 0; hs_py_api.PyDict_Next(dict, &at, &name, &value);)
-            if (value->type == hs_py_api.function || value->type->parent == hs_py_api.function)
-                trap_function(&listed[i], ((struct hs_py_function *)value)->method);
-        listed[i].is_done = 1;
+        if (module)
+            trap_functions(&listed[i], module);
     }
 }
 

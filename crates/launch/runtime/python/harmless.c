@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@
 enum { HAS_COLLECTOR_HEAD = 1 << 14 };
 #define IS_TYPE (1ul << 31)
 
-enum fate { UNKNOWN, UNSEEN, SEEN, REFERENCE, GENERATOR, CAPSULE, FILE_OF_TEXT, FILE_WITH_BUFFER, FILE_ITSELF };
+enum fate { UNKNOWN, UNSEEN, SEEN, REFERENCE, GENERATOR, CAPSULE, MEMORY, FILE_OF_TEXT, FILE_WITH_BUFFER, FILE_ITSELF };
 
 /* What is known of a type, for one examination. */
 static struct {
@@ -33,13 +34,17 @@ static size_t first_count;
 static struct hs_py_type *reference;
 static hs_py_slot *free_of_classes;
 /* The code of functions that take a weak reference out of a container of the standard library. */
-enum remover { OF_WEAK_SET, OF_WEAK_VALUES, OF_WEAK_KEYS, OF_HANDLERS, REMOVERS };
+enum remover { OF_WEAK_SET, OF_WEAK_VALUES, OF_WEAK_KEYS, REMOVERS };
 static struct {
     const hs_py *code;
-    struct hs_py_type *container; /* its class; NULL for that of handlers */
+    struct hs_py_type *container; /* its class */
+    int iterates; /* whether the code asks for iterators first */
 } removers[REMOVERS];
+/* That of logging, which takes a reference out of a list of handlers; NULL unless list, lock and functions are the library's own. */
+static hs_py *remover_of_handlers;
 static hs_py *streams[9];
-static int files_are_ignored;
+/* The context variable of filters of warnings, since 3.14. The interpreter keeps it, whatever a script puts in its place. */
+static hs_py *context_of_filters;
 
 /* What precedes each object that the collector knows; the lowest bits are flags. The lists of its generations follow each other. */
 struct head {
@@ -69,6 +74,12 @@ static int note_first(struct dl_phdr_info *info, size_t size, void *unused)
 void hs_python_note_libraries(void)
 {
     dl_iterate_phdr(note_first, NULL);
+}
+
+/* Before a script runs. */
+void hs_python_note_filters(void)
+{
+    context_of_filters = hs_python_attribute("_warnings", "_warnings_context");
 }
 
 /* Nonzero for a library that is not known. */
@@ -109,8 +120,8 @@ static const char quiet[] =
 static const struct {
     const char *name;
     enum fate fate;
-} finalized[] = {{"_io.StringIO", UNSEEN},
-                 {"_io.BytesIO", UNSEEN},
+} finalized[] = {{"_io.StringIO", MEMORY},
+                 {"_io.BytesIO", MEMORY},
                  {"generator", GENERATOR},
                  {"PyCapsule", CAPSULE},
                  {"_io.TextIOWrapper", FILE_OF_TEXT},
@@ -176,6 +187,46 @@ static const hs_py *code_within(const struct hs_py_type *of, const char *file, c
     return found;
 }
 
+/* Whether code uses this name. */
+static int names(const hs_py *code, const char *name)
+{
+    hs_py *all = hs_py_api.PyObject_GetAttrString((hs_py *)(uintptr_t)code, "co_names");
+    int is_it = !all;
+    for (ssize_t i = 0; all && i < hs_py_api.PyTuple_Size(all); i++)
+        is_it = is_it || strcmp(hs_py_api.PyUnicode_AsUTF8(hs_py_api.PyTuple_GetItem(all, i)), name) == 0;
+    if (all)
+        hs_py_api.Py_DecRef(all);
+    return is_it;
+}
+
+/* Whether a name of logging stands for its own function in Python. */
+static int is_function_of_logging(const char *name)
+{
+    hs_py *own = hs_python_attribute("logging", name);
+    hs_py *code = own && own->type == hs_py_api.written ? hs_py_api.PyFunction_GetCode(own) : NULL;
+    hs_py *called = code ? hs_py_api.PyObject_GetAttrString(code, "co_name") : NULL;
+    const int is_it = called && strcmp(hs_py_api.PyUnicode_AsUTF8(called), name) == 0 &&
+                      hs_python_is_of_library(code, "/logging/__init__.py");
+    if (called)
+        hs_py_api.Py_DecRef(called);
+    return is_it;
+}
+
+/* Whether the list of handlers is as logging makes it, so that to look for a reference in it runs no code of the script. */
+static int are_handlers_usual(void)
+{
+    const struct hs_py_list *list = (const struct hs_py_list *)hs_python_attribute("logging", "_handlerList");
+    const hs_py *lock = hs_python_attribute("logging", "_lock");
+    if (!list || list->base.type != hs_py_api.list || !lock || is_class(lock->type) || strcmp(lock->type->name, "_thread.RLock") != 0)
+        return 0;
+    for (ssize_t i = 0; i < list->size; i++)
+        if (list->items[i]->type != reference)
+            return 0;
+    /* Functions until 3.12; later the lock is used itself. */
+    const int locks = hs_py_api.minor >= 13 || (is_function_of_logging("_acquireLock") && is_function_of_logging("_releaseLock"));
+    return locks && is_function_of_logging("_removeHandlerRef");
+}
+
 static void find_removers(void)
 {
     static const struct {
@@ -183,14 +234,13 @@ static void find_removers(void)
     } containers[] = {[OF_WEAK_SET] = {"_weakrefset", "WeakSet", "/_weakrefset.py", "_remove"},
                       [OF_WEAK_VALUES] = {"weakref", "WeakValueDictionary", "/weakref.py", "remove"},
                       [OF_WEAK_KEYS] = {"weakref", "WeakKeyDictionary", "/weakref.py", "remove"}};
-    for (enum remover kind = OF_WEAK_SET; kind < OF_HANDLERS; kind++) {
+    for (enum remover kind = OF_WEAK_SET; kind < REMOVERS; kind++) {
         hs_py *of = hs_python_attribute(containers[kind].module, containers[kind].name);
         removers[kind].container = of && of->type == hs_py_api.type ? (struct hs_py_type *)of : NULL;
         removers[kind].code = code_within(removers[kind].container, containers[kind].file, containers[kind].function);
+        removers[kind].iterates = removers[kind].code && names(removers[kind].code, "_iterating");
     }
-    hs_py *own = hs_python_attribute("logging", "_removeHandlerRef");
-    hs_py *code = own && own->type == hs_py_api.written ? hs_py_api.PyFunction_GetCode(own) : NULL;
-    removers[OF_HANDLERS].code = code && hs_python_is_of_library(code, "/logging/__init__.py") ? code : NULL;
+    remover_of_handlers = are_handlers_usual() ? hs_python_attribute("logging", "_removeHandlerRef") : NULL;
 }
 
 /* Whether the hash of a dictionary's key runs no code of the script. */
@@ -205,29 +255,54 @@ static int is_plain_key(hs_py *of_reference)
     return is_it;
 }
 
-/* Whether the container still is as the standard library makes it: of that very class, and with a builtin set or dictionary. */
+/* Whether it is a builtin function with one of these names. */
+static int is_builtin(hs_py *function, const char *called)
+{
+    return function->type == hs_py_api.function && hs_python_is_one_of(((struct hs_py_function *)function)->method->name, called);
+}
+
+/* An attribute that the container itself has, and of which its class knows nothing. */
+static hs_py *own_attribute(hs_py *container, const char *name)
+{
+    hs_py *text = hs_py_api.PyUnicode_FromString(name);
+    hs_py *value = text && !hs_py_api._PyType_Lookup(container->type, text) ? hs_py_api.PyObject_GenericGetAttr(container, text) : NULL;
+    if (text)
+        hs_py_api.Py_DecRef(text);
+    return value;
+}
+
+/* Whether an attribute is of this type and, if it is asked, empty. */
+static int is_own(hs_py *container, const char *name, const struct hs_py_type *type, int is_to_be_empty)
+{
+    hs_py *value = own_attribute(container, name);
+    const int is_it = value && value->type == type && (!is_to_be_empty || hs_py_api.PyObject_Size(value) == 0);
+    if (value)
+        hs_py_api.Py_DecRef(value);
+    return is_it;
+}
+
+/* Whether the container still is as the standard library makes it: of that very class, with a builtin set or dictionary, and without an
+ * iterator for which the function would append to a list. */
 static int is_remover(hs_py *of_reference, hs_py *function, enum remover kind)
 {
-    if (kind == OF_HANDLERS)
-        return 1;
     hs_py *defaults = hs_py_api.PyFunction_GetDefaults(function);
-    hs_py *own = defaults && hs_py_api.PyTuple_Size(defaults) > 0 ? hs_py_api.PyTuple_GetItem(defaults, 0) : NULL;
+    const ssize_t count = defaults ? hs_py_api.PyTuple_Size(defaults) : 0;
+    hs_py *own = count > 0 ? hs_py_api.PyTuple_GetItem(defaults, 0) : NULL;
     if (!own || own->type != reference)
         return 0;
     hs_py *container = ((hs_py **)own)[2];
     /* It has ended, and the function does nothing. */
     if (container == hs_py_api.none)
         return 1;
-    if (container->type != removers[kind].container)
+    if (container->type != removers[kind].container ||
+        container->type->getattro != (hs_py_slot *)hs_py_api.PyObject_GenericGetAttr ||
+        !is_own(container, "data", kind == OF_WEAK_SET ? hs_py_api.set : hs_py_api.dict, 0))
         return 0;
-    hs_py *name = hs_py_api.PyUnicode_FromString("data");
-    hs_py *data = name ? hs_py_api.PyObject_GenericGetAttr(container, name) : NULL;
-    const int is_it = data && data->type == (kind == OF_WEAK_SET ? hs_py_api.set : hs_py_api.dict);
-    if (data)
-        hs_py_api.Py_DecRef(data);
-    if (name)
-        hs_py_api.Py_DecRef(name);
-    return is_it && (kind != OF_WEAK_VALUES || is_plain_key(of_reference));
+    if (removers[kind].iterates &&
+        !(is_own(container, "_iterating", hs_py_api.set, 1) && is_own(container, "_pending_removals", hs_py_api.list, 1)))
+        return 0;
+    return kind != OF_WEAK_VALUES || (count == 2 && is_builtin(hs_py_api.PyTuple_GetItem(defaults, 1), "_remove_dead_weakref") &&
+                                      is_plain_key(of_reference));
 }
 
 /* Whether the end of a weak reference's object runs no code of the script: its function only takes the reference out of a container of the
@@ -237,8 +312,8 @@ static int is_usual(hs_py *of_reference)
     hs_py *function = ((hs_py **)of_reference)[3];
     if (!function)
         return 1;
-    if (function->type == hs_py_api.function)
-        return hs_python_is_one_of(((struct hs_py_function *)function)->method->name, "_destroy _localdummy_destroyed");
+    if (is_builtin(function, "_destroy _localdummy_destroyed") || function == remover_of_handlers)
+        return 1;
     if (function->type != hs_py_api.written)
         return 0;
     const hs_py *code = hs_py_api.PyFunction_GetCode(function);
@@ -257,8 +332,15 @@ static int is_over(hs_py *generator)
     return frame == hs_py_api.none;
 }
 
-/* Whether the list of filters begins with none that shows that a file was left open. */
-static int ignores_files(hs_py *filters)
+/* Whether to compare the text or the module of a warning with this runs no code of a script. */
+static int is_plain_filter(const hs_py *pattern)
+{
+    return pattern == hs_py_api.none || pattern->type == hs_py_api.text ||
+           (!is_class(pattern->type) && strcmp(pattern->type->name, "re.Pattern") == 0);
+}
+
+/* Whether the list of filters begins with none that shows that something was left open. */
+static int ignores_leaks(hs_py *filters)
 {
     hs_py *warning = hs_python_attribute("builtins", "ResourceWarning");
     const struct hs_py_list *list = (const struct hs_py_list *)filters;
@@ -268,7 +350,7 @@ static int ignores_files(hs_py *filters)
         hs_py *line = hs_py_api.PyTuple_GetItem(list->items[i], 4);
         const char *name = action && of && text && module && line ? hs_py_api.PyUnicode_AsUTF8(action) : NULL;
         /* A class of another type may say for itself what is derived from it. */
-        if (!name || of->type != hs_py_api.type || line->type != hs_py_api.number)
+        if (!name || of->type != hs_py_api.type || line->type != hs_py_api.number || !is_plain_filter(text) || !is_plain_filter(module))
             return 0;
         if (!hs_py_api.PyType_IsSubtype((struct hs_py_type *)warning, (struct hs_py_type *)of))
             continue;
@@ -280,14 +362,44 @@ static int ignores_files(hs_py *filters)
     return 0;
 }
 
-/* Whether nobody is told of a file that is left open. */
-static int are_files_ignored(void)
+/* Whether no filters but the interpreter's apply: since 3.14, a context may have its own. */
+static int are_filters_global(void)
 {
-    /* Filters may be those of a context since 3.14. */
-    if (hs_py_api.minor >= 14)
-        return 0;
+    int (*const get)(hs_py *, hs_py *, hs_py **) = (int (*)(hs_py *, hs_py *, hs_py **))dlsym(RTLD_DEFAULT, "PyContextVar_Get");
+    hs_py *value = NULL;
+    if (hs_py_api.minor < 14)
+        return 1;
+    const int is_known = context_of_filters && get && get(context_of_filters, NULL, &value) == 0;
+    const int is_it = is_known && !value;
+    if (value)
+        hs_py_api.Py_DecRef(value);
+    return is_it;
+}
+
+/* Whether nobody is told of a file, a socket or a list of a directory that is left open. Not all of them are objects that the collector
+ * knows, and other types may warn as well. */
+static int are_leaks_ignored(void)
+{
     hs_py *own = hs_python_attribute("_warnings", "filters"), *library = hs_python_attribute("warnings", "filters");
-    return own && ignores_files(own) && (!hs_python_module("warnings") || (library && ignores_files(library)));
+    return are_filters_global() && own && ignores_leaks(own) &&
+           (!hs_python_module("warnings") || (library && ignores_leaks(library)));
+}
+
+/* Whether an object of the module `_io` has no attributes but those that the module itself stores, as plain texts and numbers. Others
+ * could stand for its methods, which are called at its end. */
+static int has_plain_attributes(hs_py *object)
+{
+    const ssize_t offset = object->type->dict_offset;
+    hs_py *dict = offset > 0 ? *(hs_py **)(void *)((char *)object + offset) : NULL, *name, *value;
+    if (offset < 0 || (dict && dict->type != hs_py_api.dict))
+        return 0;
+    for (ssize_t at = 0; dict && hs_py_api.PyDict_Next(dict, &at, &name, &value);) {
+        const char *text = name->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(name) : NULL;
+        const int is_plain = value->type == hs_py_api.text || value->type == hs_py_api.number || value->type == hs_py_api.bytes;
+        if (!text || !is_plain || !hs_python_is_one_of(text, "mode name"))
+            return 0;
+    }
+    return 1;
 }
 
 /* Whether a file is one that is only read, by the interpreter's own types. `inner` is the name of what it reads from. */
@@ -301,22 +413,36 @@ static int is_reader(hs_py *file, const char *inner, enum fate fate)
     return is_it;
 }
 
+/* Whether to close the descriptor of a file succeeds: since 3.13 the interpreter reports an error. */
+static int closes(hs_py *file)
+{
+    hs_py *closed = hs_py_api.PyObject_GetAttrString(file, "closed");
+    hs_py *number = hs_py_api.PyObject_CallMethod(file, "fileno", NULL);
+    const int is_open = number && fcntl((int)hs_py_api.PyLong_AsLong(number), F_GETFD) >= 0;
+    const int is_it = is_open || (closed && hs_py_api.PyLong_AsLong(closed) == 1);
+    hs_py_api.PyErr_Clear();
+    hs_python_forget(&closed);
+    hs_python_forget(&number);
+    return is_it;
+}
+
 static int is_only_read(hs_py *file)
 {
     hs_py *answer = hs_py_api.PyObject_GetAttrString(file, "mode");
     const char *mode = answer && answer->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(answer) : NULL;
-    const int is_it = mode && strcmp(mode, "rb") == 0;
+    const int is_it = mode && strcmp(mode, "rb") == 0 && closes(file);
     hs_py_api.PyErr_Clear();
     if (answer)
         hs_py_api.Py_DecRef(answer);
     return is_it;
 }
 
-static int is_stream(const hs_py *object)
+/* Whether it is a standard stream, of which a script has changed nothing. */
+static int is_stream(hs_py *object)
 {
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
         if (streams[i] == object)
-            return 1;
+            return has_plain_attributes(object);
     return 0;
 }
 
@@ -344,9 +470,10 @@ static int ends_unseen(hs_py *object)
     case REFERENCE: return is_usual(object);
     case CAPSULE: return is_capsule_known(object);
     case GENERATOR: return is_over(object);
-    case FILE_OF_TEXT: return is_stream(object) || (files_are_ignored && is_reader(object, "buffer", FILE_WITH_BUFFER));
-    case FILE_WITH_BUFFER: return is_stream(object) || (files_are_ignored && is_reader(object, "raw", FILE_ITSELF));
-    case FILE_ITSELF: return is_stream(object) || (files_are_ignored && is_only_read(object));
+    case MEMORY: return has_plain_attributes(object);
+    case FILE_OF_TEXT: return is_stream(object) || (has_plain_attributes(object) && is_reader(object, "buffer", FILE_WITH_BUFFER));
+    case FILE_WITH_BUFFER: return is_stream(object) || (has_plain_attributes(object) && is_reader(object, "raw", FILE_ITSELF));
+    case FILE_ITSELF: return is_stream(object) || (has_plain_attributes(object) && is_only_read(object));
     case SEEN: return is_stream(object);
     case UNKNOWN: break;
     }
@@ -378,11 +505,11 @@ static int note_streams(void)
 }
 
 /* Whether there is nothing by which a script is told of ends: functions that the collector calls, its reports, or warnings. */
-static int nobody_is_told(hs_py *asks_debugging)
+static int nobody_is_told(const struct hs_py_method *asks_debugging)
 {
     struct hs_py_list *callbacks = (struct hs_py_list *)hs_python_attribute("gc", "callbacks");
     struct hs_py_list *warnings = (struct hs_py_list *)hs_py_api.PySys_GetObject("warnoptions");
-    hs_py *debugging = hs_py_api.PyObject_CallFunction(asks_debugging, NULL);
+    hs_py *debugging = hs_python_call(asks_debugging);
     const int reports = !debugging || hs_py_api.PyLong_AsLong(debugging) != 0;
     if (debugging)
         hs_py_api.Py_DecRef(debugging);
@@ -419,24 +546,24 @@ static void find_lists(hs_py *lists_objects)
         hs_py_api.Py_DecRef(&objects->base);
 }
 
-/* Whether nobody can see the end of the objects that the collector knows. Those of the zygote are examined first. */
-int hs_python_ends_unseen(const struct hs_py_collector *collector, int is_of_zygote)
+/* Whether nobody can see the end of the objects that the collector knows. Those of the zygote are examined first, and only then there is
+ * a function that lists all objects. */
+int hs_python_ends_unseen(const struct hs_py_method *asks_debugging, hs_py *lists_objects)
 {
     const hs_py *environment = hs_python_attribute("os", "environ");
     reference = dlsym(RTLD_DEFAULT, "_PyWeakref_RefType");
-    if (is_of_zygote)
+    if (lists_objects)
         free_of_classes = environment && environment->type->flags & HS_PY_HEAP_TYPE ? environment->type->dealloc : NULL;
-    files_are_ignored = are_files_ignored();
     memset(known, 0, sizeof known);
     known_count = 0;
     /* Without the switch, the collector might run meanwhile. */
-    if (!reference || !free_of_classes || !hs_py_api.collect || !note_streams() || !nobody_is_told(collector->get_debug) ||
-        dl_iterate_phdr(is_foreign, NULL))
+    if (!hs_python_is_alone() || !reference || !free_of_classes || !hs_py_api.collect || !note_streams() ||
+        !nobody_is_told(asks_debugging) || !are_leaks_ignored() || dl_iterate_phdr(is_foreign, NULL))
         return 0;
     const int collects = hs_py_api.collect_never();
     find_removers();
-    if (is_of_zygote)
-        find_lists(collector->get_objects);
+    if (lists_objects)
+        find_lists(lists_objects);
     const int is_it = generations && walk(1) >= 0;
     if (collects)
         hs_py_api.collect();

@@ -85,13 +85,12 @@ static int is_import_of(const char *module, const char *event, hs_py *arguments)
 static int hook(const char *event, hs_py *arguments, void *own)
 {
     (void)own;
-    if (state == PAST) {
-        /* Another interpreter would have the arguments of the zygote. */
-        if (strcmp(event, "cpython.PyInterpreterState_New") == 0)
-            hs_python_give_up();
+    if (state == PAST)
         return 0;
-    }
     if (state == WATCHING) {
+        /* It has been told its arguments, and no event before that in version 3.13. */
+        if (!hs_python_is_alone())
+            hs_python_refuse("another interpreter is made");
         hs_python_arm_late();
         if (generators < 0 && is_import_of("random", event, arguments))
             generators = hs_py_api.minor >= 11 ? 1 : 2;
@@ -104,6 +103,7 @@ static int hook(const char *event, hs_py *arguments, void *own)
         if (why)
             hs_python_refuse(why);
         hs_python_note_locale();
+        hs_python_note_filters();
         state = WATCHING;
         hs_python_tell(HS_PYTHON_WATCHES, NULL);
     }

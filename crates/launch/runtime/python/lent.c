@@ -21,9 +21,10 @@ static struct lent {
         char bytes[PAGE];
     };
 } lent[KINDS] __attribute__((aligned(PAGE)));
+/* The function from which `logging` has its time of start; NULL if it was not imported. */
+const char *hs_python_clock;
 static hs_py_slot *functions[KINDS];
 static enum { NOT_LENT, OPEN, CLOSED } states[KINDS];
-static hs_py *time_module;
 
 /* The function that makes the value. */
 void hs_python_lent(hs_py_slot *function, int is_time)
@@ -37,7 +38,7 @@ static hs_py *lend(int kind, hs_py *module, hs_py *none)
         hs_python_refuse("a module of the standard library was imported twice");
     if (kind == TIME) {
         hs_py_api.Py_IncRef(module);
-        time_module = module;
+        hs_py_request.time = module;
     }
     hs_py *value = ((hs_py * (*)(hs_py *, hs_py *)) functions[kind])(module, none);
     hs_py *size = value ? hs_py_api.PyObject_CallMethod(value, "__sizeof__", NULL) : NULL;
@@ -81,7 +82,7 @@ void hs_python_note_keepers(void)
         hs_py **kept, *found;
     } keepers[] = {{&hs_py_request.generator, hs_python_attribute("random", "_inst")},
                    {&hs_py_request.thread, hs_python_attribute("threading", "_main_thread")},
-                   {&hs_py_request.logging, hs_py_request.clock ? hs_python_module("logging") : NULL}};
+                   {&hs_py_request.logging, hs_python_clock ? hs_python_module("logging") : NULL}};
     for (size_t i = 0; i < sizeof keepers / sizeof *keepers; i++)
         if (!*keepers[i].kept && keepers[i].found) {
             hs_py_api.Py_IncRef(keepers[i].found);
@@ -109,14 +110,14 @@ const char *hs_python_lost(void)
     if (!keeps(hs_py_request.logging, "_startTime", TIME))
         return "the module logging is not imported completely";
     if (states[NUMBER] == NOT_LENT)
-        hs_py_request.thread = NULL;
+        hs_python_forget(&hs_py_request.thread);
     return NULL;
 }
 
 /* The time now, as `logging` would get it. */
 hs_py *hs_python_time(void)
 {
-    return ((hs_py * (*)(hs_py *, hs_py *)) functions[TIME])(time_module, NULL);
+    return ((hs_py * (*)(hs_py *, hs_py *)) functions[TIME])(hs_py_request.time, NULL);
 }
 
 /* From now on it is an object like others, but is never freed. */

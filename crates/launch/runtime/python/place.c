@@ -87,7 +87,7 @@ uint64_t hs_python_place(const char *what)
 /* Whether the generator of `random` is as its import has left it. An observer gives each generator the same seed. */
 static int is_seeded_by_import(hs_py *generator)
 {
-    hs_py *type = &hs_py_request.random->base;
+    hs_py *type = hs_py_request.random;
     hs_py *other = hs_py_api.PyObject_CallFunction(type, NULL);
     hs_py *states[2] = {hs_py_api.PyObject_CallMethod(type, "getstate", "O", generator),
                         other ? hs_py_api.PyObject_CallMethod(type, "getstate", "O", other) : NULL};
@@ -189,6 +189,8 @@ const char *hs_python_refuses(const struct hs_start *start)
     if (!has_own_dictionary())
         return "os.environ was changed";
     const char *why = refuses_values();
+    if (!why)
+        why = hs_python_find_configuration(start);
     if (why)
         return why;
     for (int i = 1; i < 3; i++) {

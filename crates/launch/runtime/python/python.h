@@ -119,7 +119,11 @@ typedef int hs_py_hook(const char *event, hs_py *arguments, void *own);
     X(long, PyLong_AsLong, (hs_py *))                                  \
     X(hs_py *, PyBool_FromLong, (long))                                \
     X(wchar_t *, Py_DecodeLocale, (const char *, size_t *))            \
+    X(void *, PyMem_RawMalloc, (size_t))                               \
     X(void, PyMem_RawFree, (void *))                                   \
+    X(char *, _Py_GetConfig, (void))                                   \
+    X(void *, PyInterpreterState_Head, (void))                         \
+    X(void *, PyInterpreterState_Next, (void *))                       \
     X(void, PyObject_GC_UnTrack, (void *))                             \
     X(void, PyObject_GC_Track, (void *))                               \
     X(void, Py_IncRef, (hs_py *))                                      \
@@ -134,6 +138,8 @@ typedef int hs_py_hook(const char *event, hs_py *arguments, void *own);
     X(hs_py *, PyFunction_GetCode, (hs_py *))                          \
     X(hs_py *, PyFunction_GetDefaults, (hs_py *))                      \
     X(hs_py *, PyObject_GenericGetAttr, (hs_py *, hs_py *))            \
+    X(hs_py *, _PyType_Lookup, (struct hs_py_type *, hs_py *))         \
+    X(ssize_t, PyObject_Size, (hs_py *))                               \
     X(hs_py_slot *, PyCapsule_GetDestructor, (hs_py *))
 
 #define HS_PY_POINTER(type, name, arguments) type (*name) arguments;
@@ -149,16 +155,23 @@ HS_HIDDEN extern struct hs_py_api {
     int minor; /* 9 for 3.9 */
 } hs_py_api;
 
-/* What the request is known by, from when it is trapped until a fork has filled it. The references are the runtime's own. */
-HS_HIDDEN extern struct hs_py_request {
-    hs_py *arguments, *original; /* sys.argv, sys.orig_argv */
-    hs_py *environment, *posix;  /* posix.environ, and the module */
-    hs_py *streams[3];
-    hs_py *open;       /* the function of `_io` */
-    struct hs_py_type *random; /* the type of generators */
-    /* What keeps a value of the process since it was imported: the generator of `random`, the main thread, and the module `logging`. */
-    hs_py *generator, *thread, *logging;
-    const char *clock; /* the function from which `logging` has its time of start, if it was imported */
+/* The runtime's own references. A fork forgets them all, or its objects would not end as those of a cold start: no other variable keeps
+ * one beyond the halt. */
+#define HS_PY_DECOYS 3
+HS_HIDDEN extern union hs_py_request {
+    struct {
+        /* What the request is known by, from when it is trapped until a fork has filled it. */
+        hs_py *arguments, *original; /* sys.argv, sys.orig_argv */
+        hs_py *environment, *posix;  /* posix.environ, and the module */
+        hs_py *streams[3];
+        hs_py *open;   /* the function of `_io` */
+        hs_py *random; /* the type of generators */
+        /* What keeps a value of the process since it was imported: the generator of `random`, the main thread, and the module `logging`. */
+        hs_py *generator, *thread, *logging;
+        hs_py *time; /* the module from which `logging` has its time of start */
+        hs_py *decoys[HS_PY_DECOYS]; /* dictionaries of decoy.c */
+    };
+    hs_py *all[13 + HS_PY_DECOYS];
 } hs_py_request;
 
 /* When a trap halts the interpreter. */
@@ -180,6 +193,8 @@ enum hs_python_kind {
 
 /* api.c */
 HS_HIDDEN const char *hs_python_find(void);
+HS_HIDDEN void hs_python_forget(hs_py **reference);
+HS_HIDDEN hs_py *hs_python_call(const struct hs_py_method *method);
 HS_HIDDEN hs_py *hs_python_module(const char *name);
 HS_HIDDEN hs_py *hs_python_attribute(const char *module, const char *name);
 HS_HIDDEN hs_py *hs_python_builtin(const char *name);
@@ -195,6 +210,7 @@ HS_HIDDEN void hs_python_trap(struct hs_py_method *method, enum hs_python_kind k
 HS_HIDDEN int hs_python_is_one_of(const char *name, const char *list);
 HS_HIDDEN const char *hs_python_arm_functions(void);
 HS_HIDDEN void hs_python_arm_late(void);
+HS_HIDDEN void hs_python_arm_made(hs_py *module);
 
 /* decoy.c */
 HS_HIDDEN hs_py *hs_python_decoy(int index, const struct hs_py_type *type, size_t size);
@@ -205,6 +221,7 @@ HS_HIDDEN const char *hs_python_lost(void);
 HS_HIDDEN hs_py *hs_python_time(void);
 HS_HIDDEN hs_py *hs_python_lend_number(hs_py *module, hs_py *none);
 HS_HIDDEN hs_py *hs_python_lend_time(hs_py *module, hs_py *none);
+HS_HIDDEN extern const char *hs_python_clock;
 HS_HIDDEN void hs_python_lent(hs_py_slot *function, int is_time);
 HS_HIDDEN void hs_python_close_lent(void);
 HS_HIDDEN void hs_python_open_lent(void);
@@ -221,16 +238,18 @@ HS_HIDDEN const char *hs_python_refuses(const struct hs_start *start);
 HS_HIDDEN uint64_t hs_python_place(const char *what);
 HS_HIDDEN const char *hs_python_line(const char *text);
 
+/* config.c */
+HS_HIDDEN int hs_python_is_alone(void);
+HS_HIDDEN const char *hs_python_find_configuration(const struct hs_start *start);
+HS_HIDDEN void hs_python_fill_configuration(const char *texts, uint32_t count, uint32_t before);
+
 /* finish.c */
 HS_HIDDEN void hs_python_spare(void);
 
 /* harmless.c */
 HS_HIDDEN void hs_python_note_libraries(void);
-/* Functions of the module `gc`, whatever a script puts in their place. */
-struct hs_py_collector {
-    hs_py *get_debug, *get_objects, *freeze;
-};
-HS_HIDDEN int hs_python_ends_unseen(const struct hs_py_collector *collector, int is_of_zygote);
+HS_HIDDEN void hs_python_note_filters(void);
+HS_HIDDEN int hs_python_ends_unseen(const struct hs_py_method *asks_debugging, hs_py *lists_objects);
 
 /* resume.c */
 __attribute__((noreturn)) HS_HIDDEN void hs_python_give_up(void);

@@ -78,6 +78,7 @@ static void fill_arguments(const struct hs_start *start, const struct hs_job *jo
     fill_list(hs_py_request.arguments, script, count - before);
     if (hs_py_request.original)
         fill_list(hs_py_request.original, job->strings, count);
+    hs_python_fill_configuration(job->strings, count, before);
 }
 
 /* Gives the process its environment, and then posix.environ, which the interpreter makes of that. */
@@ -147,18 +148,11 @@ static void open_stream(int fd)
 static void renew(void)
 {
     if (hs_py_request.generator && hs_py_request.random)
-        done(hs_py_api.PyObject_CallMethod(&hs_py_request.random->base, "seed", "O", hs_py_request.generator));
+        done(hs_py_api.PyObject_CallMethod(hs_py_request.random, "seed", "O", hs_py_request.generator));
     if (hs_py_request.thread)
         set(hs_py_request.thread, "_native_id", hs_py_api.PyLong_FromLong(syscall(SYS_gettid)));
     if (hs_py_request.logging)
         set(hs_py_request.logging, "_startTime", hs_python_time());
-}
-
-static void forget(hs_py **object)
-{
-    if (*object)
-        hs_py_api.Py_DecRef(*object);
-    *object = NULL;
 }
 
 void hs_python_resume(const struct hs_start *start, const struct hs_job *job)
@@ -172,11 +166,8 @@ void hs_python_resume(const struct hs_start *start, const struct hs_job *job)
     for (int fd = 0; fd < 3; fd++)
         open_stream(fd);
     renew();
-    forget(&hs_py_request.arguments);
-    forget(&hs_py_request.original);
-    forget(&hs_py_request.environment);
-    for (int fd = 0; fd < 3; fd++)
-        forget(&hs_py_request.streams[fd]);
+    for (size_t i = 0; i < sizeof hs_py_request.all / sizeof *hs_py_request.all; i++)
+        hs_python_forget(&hs_py_request.all[i]);
     if (collects)
         hs_py_api.collect();
 }

@@ -122,6 +122,15 @@ static uintptr_t as_real(hs_py *self, uintptr_t argument)
     return result;
 }
 
+/* Makes a builtin module, whose functions get their traps at once. */
+static hs_py *make(hs_py *self, hs_py *specification)
+{
+    hs_py *made = ((hs_py * (*)(hs_py *, hs_py *)) passing)(self, specification);
+    if (made && is_armed)
+        hs_python_arm_made(made);
+    return made;
+}
+
 /* Whether a specification is of a builtin module that the interpreter has made itself. */
 static int is_remade(hs_py *specification)
 {
@@ -189,7 +198,7 @@ static int is_main_thread(void)
 /* Whether the body of the module `logging` asks, whose answer each fork renews. */
 static int is_of_logging(const char *what)
 {
-    if (hs_py_request.clock)
+    if (hs_python_clock)
         return 0;
     hs_py *frame = hs_py_api.PyEval_GetFrame();
     hs_py *code = frame ? hs_py_api.PyFrame_GetCode(frame) : NULL;
@@ -201,7 +210,7 @@ static int is_of_logging(const char *what)
         if (own[i])
             hs_py_api.Py_DecRef(own[i]);
     if (is_it)
-        hs_py_request.clock = what;
+        hs_python_clock = what;
     return is_it;
 }
 
@@ -253,7 +262,10 @@ __attribute__((used)) static hs_py_slot *hs_python_called(const char *stub, cons
         return (hs_py_slot *)set_first;
     if (!passes(trap, given))
         hs_python_touched(trap->what);
-    else if (trap->kind == HS_PY_STREAM || trap->kind == HS_PY_VARIABLE) {
+    else if (trap->kind == HS_PY_REMADE) {
+        passing = trap->original;
+        return (hs_py_slot *)make;
+    } else if (trap->kind == HS_PY_STREAM || trap->kind == HS_PY_VARIABLE) {
         passing = trap->original;
         return (hs_py_slot *)as_real;
     }

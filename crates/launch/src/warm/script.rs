@@ -49,21 +49,21 @@ impl Script {
             return Some(Script { interpreter, head, replaced: last + 1, ..Script::default() });
         }
         let line = first_line(&spec.program)?;
-        let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
         let path = |word: &[u8]| PathBuf::from(OsStr::from_bytes(word));
         let script = |name: OsString| vec![name, spec.program.clone().into_os_string()];
-        match words[..] {
-            [interpreter] if interpreter.starts_with(b"/") && is_python(&path(interpreter)) => Some(Script {
-                interpreter: path(interpreter),
-                head: script(path(interpreter).into()),
-                replaced: 1,
-                by_kernel: true,
-                tried: Vec::new(),
-            }),
-            [env, name] if FINDERS.iter().any(|finder| finder.as_bytes() == env) => {
+        match words(&line) {
+            (interpreter, None) if interpreter.starts_with(b"/") && is_python(&path(interpreter)) => {
+                Some(Script {
+                    interpreter: path(interpreter),
+                    head: script(path(interpreter).into()),
+                    replaced: 1,
+                    by_kernel: true,
+                    tried: Vec::new(),
+                })
+            }
+            (env, Some(name)) if FINDERS.iter().any(|finder| finder.as_bytes() == env) => {
+                let plain = is_name_of_python(name) && is_executable(&spec.program);
                 let name = path(name);
-                let plain =
-                    is_python(&name) && name.components().count() == 1 && is_executable(&spec.program);
                 let (interpreter, tried) = plain.then(|| find(&name, spec)).flatten()?;
                 let tried = std::iter::once(path(env)).chain(tried).collect();
                 Some(Script { interpreter, head: script(name.into()), replaced: 1, by_kernel: false, tried })
@@ -142,8 +142,31 @@ fn argument(spec: &Spec<'_>, policy: &Policy) -> Option<usize> {
 
 /// Returns whether a program is called `python`, perhaps with a version.
 fn is_python(program: &Path) -> bool {
-    let name = program.file_name().unwrap_or_default().as_bytes().strip_prefix(b"python");
-    name.is_some_and(|version| version.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.'))
+    // What follows the last slash: `Path` would take `python3/` and `python3/.` for the same.
+    program.as_os_str().as_bytes().rsplit(|&byte| byte == b'/').next().is_some_and(is_name_of_python)
+}
+
+fn is_name_of_python(name: &[u8]) -> bool {
+    let version = name.strip_prefix(b"python");
+    version.is_some_and(|version| version.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.'))
+}
+
+/// Splits a first line as the kernel does: into the interpreter and one argument, which is all the rest. Nothing but spaces and tabs
+/// separates them, and only these are removed at the ends.
+fn words(line: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let line = trim(line);
+    let (interpreter, rest) = line.split_at(line.iter().position(is_space).unwrap_or(line.len()));
+    (interpreter, Some(trim(rest)).filter(|argument| !argument.is_empty()))
+}
+
+fn is_space(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+fn trim(text: &[u8]) -> &[u8] {
+    let start = text.iter().take_while(|byte| is_space(byte)).count();
+    let end = text.iter().rposition(|byte| !is_space(byte)).map_or(start, |last| last + 1);
+    &text[start..end]
 }
 
 /// Returns the text of a script's first line after `#!`.
@@ -243,6 +266,14 @@ mod tests {
             "#!/usr/bin/env python3 -u\n",
             "#!/opt/env python3\n",
             "#!/usr/bin/env x/python3\n",
+            "#!/usr/bin/env python3/\n",
+            "#!/x/python3/.\n",
+            // The kernel separates and removes spaces and tabs, and nothing else.
+            "#!/x/python3\r\n",
+            "#!\x0c/x/python3\n",
+            "#!/usr/bin/env python3\r\n",
+            "#!/usr/bin/env python3\x0c\n",
+            "#!/usr/bin/env\x0cpython3\n",
             &long,
         ] {
             assert_eq!(of_line(other, "/usr/bin"), None, "{other}");
@@ -263,6 +294,8 @@ mod tests {
         let find = |path: &str| of_line("#!/usr/bin/env python3\n", path);
         let tried = ["/usr/bin/env".into(), at("a/python3"), at("b/python3")].to_vec();
         assert_eq!(find(&format!("{a}:{b}:{c}")), Some((at("b/python3"), tried)));
+        let spaced = of_line("#! \t/usr/bin/env \t python3\t \n", &b);
+        assert_eq!(spaced.map(|(file, _)| file), Some(at("b/python3")));
         assert_eq!(find(&format!("{a}:x:{b}")), None, "a relative directory");
         assert_eq!(find(&format!("{a}::{b}")), None, "the working directory");
         assert_eq!(find(&a), None, "nowhere");

@@ -139,6 +139,11 @@ const ROUND: &[(&str, &str)] = &[
          print(0 <= time.time() - logging._startTime < 9)",
     ),
     (
+        "another interpreter of before",
+        "try: import _interpreters as i\nexcept ImportError: import _xxsubinterpreters as i\nk = i.create()\n\
+         i.run_string(k, 'import sys; print(sys.argv, flush=True)')\nimport sys\nprint(sys.argv)",
+    ),
+    (
         "a signal of the parent's death",
         "import sys\nsys.argv[1:]\nimport ctypes\nb = ctypes.c_int(7)\nctypes.CDLL(None).prctl(2, ctypes.byref(b))\nprint(b.value)",
     ),

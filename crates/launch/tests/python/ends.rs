@@ -191,6 +191,32 @@ const SEEN: &[(&str, &str)] = &[
          l = [make(ctypes.c_void_p(8), ctypes.c_char_p(None), f), f]\nl.append(l)\ndel l",
     ),
     (
+        "a file that the thread keeps",
+        "import threading\nn = sys.argv[1:]\nthreading.current_thread().out = open(1, 'w', closefd=False)\n\
+         threading.current_thread().out.write('kept ' + str(n))",
+    ),
+    (
+        "a file whose descriptor is closed",
+        "import os\nn = sys.argv[1:]\no = [open('/etc/passwd')]; o.append(o)\nos.close(o[0].fileno())\ndel o",
+    ),
+    (
+        "what modules of the library keep",
+        "import threading, random, logging, time, posix, _io\nn = sys.argv[1:]\nthreading.main_thread().d = D('thread')\n\
+         random._inst.d = D('generator')\nlogging.d = D('logging')\ntime.d = D('time')\nposix.d = D('posix')\n_io.d = D('io')\n\
+         for o in vars().copy().values():\n  if isinstance(o, D): o.me = None",
+    ),
+    (
+        "weak references to what the runtime uses",
+        "import threading, random, logging, time, posix, gc, weakref, _io\nn = sys.argv[1:]\nw = sys.stdout.write\n\
+         o = [random._inst, random.Random.__base__, threading.main_thread(), logging, time, posix, gc.freeze, gc.get_debug, _io.open]\n\
+         sys.keep = [weakref.ref(k, lambda r, i=i, o=sys.stdout: o.write(f'gone {i}\\n')) for i, k in enumerate(o)]\ndel o",
+    ),
+    (
+        "another interpreter that is left",
+        "try: import _interpreters as i\nexcept ImportError: import _xxsubinterpreters as i\nn = sys.argv[1:]\nk = i.create()\n\
+         d = D(5)\ndef f(): return d",
+    ),
+    (
         "a function that is told of what happens",
         "import logging\nlogging.basicConfig()\nn = sys.argv[1:]\n\
          sys.addaudithook(lambda e, a: e == 'object.__getattr__' and sys.__stdout__.write(f'{e} {a[1]}\\n'))",
@@ -260,6 +286,103 @@ fn reports_of_the_collector_are_seen() {
         |launcher: &Launcher| script.run(launcher, &["a"]).0.stderr.contains("gc: collectable <list");
     assert_eq!(script.first(&["a"]), Via::Fork);
     assert!(reports(&Launcher::new()) && reports(&script.launcher));
+}
+
+/// Scripts by whose end something is called that says "seen", each time. The collector finds it, since a function keeps the module.
+const CALLED: &[(&str, &str)] = &[
+    ("the close of a text in memory", "import io\no = io.StringIO()\no.close = seen"),
+    ("the close of bytes in memory", "import io\no = io.BytesIO()\no.close = seen"),
+    ("the close of a file that is read", "o = open('/etc/passwd')\no.close = seen"),
+    ("the close of its buffer", "o = open('/etc/passwd', 'rb')\no.close = seen"),
+    ("the close of its descriptor", "o = open('/etc/passwd', 'rb')\no.raw.close = seen"),
+    (
+        "the name of a file",
+        "class N:\n  def __repr__(self): seen(); return 'n'\no = open('/etc/passwd', 'rb')\no.raw.name = N()",
+    ),
+    (
+        "the close of the output",
+        "class T: pass\nt = T(); t.o = sys.stdout; sys.stdout.t = t\nsys.stdout.close = seen\ndel t",
+    ),
+    ("the close of the errors", "sys.stderr.close = seen"),
+    (
+        "a pattern that is compared with a warning",
+        "import warnings\nclass P:\n  def match(self, text, see=seen): see(); return None\n\
+         warnings.filters.insert(0, ('ignore', P(), BytesWarning, None, 0))\no = [open('/etc/passwd')]; o.append(o)\ndel o",
+    ),
+    (
+        "an iterator over a weak set",
+        "import weakref\nclass P:\n  def append(self, r, see=seen): see()\nclass C: pass\nc = C(); c.me = c\n\
+         w = weakref.WeakSet([c]); w._iterating = {1}; w._pending_removals = P()\ndel c",
+    ),
+    (
+        "an iterator over weak keys",
+        "import weakref\nclass I:\n  def __bool__(self, see=seen): see(); return False\nclass C: pass\nc = C(); c.me = c\n\
+         k = weakref.WeakKeyDictionary(); k[c] = 1; k._iterating = I()\ndel c",
+    ),
+    (
+        "a property of a weak set",
+        "import weakref\nclass C: pass\nc = C(); c.me = c\nw = weakref.WeakSet([c])\n\
+         weakref.WeakSet._iterating = property(lambda s, see=seen: see() and False, lambda s, v: None)\ndel c",
+    ),
+    (
+        "another function of weak values",
+        "import weakref\nclass C: pass\nc = C(); c.me = c\nd = weakref.WeakValueDictionary(c=c)\n\
+         d._remove.__defaults__ = (d._remove.__defaults__[0], lambda *a, see=seen: see())\ndel c",
+    ),
+    (
+        "a list of handlers",
+        "import logging\nclass L(list):\n  def remove(self, r, see=seen): see()\n\
+         logging._handlerList = L(logging._handlerList)\nh = logging.Handler(); h.me = h\ndel h",
+    ),
+    (
+        "a lock of handlers",
+        "import logging\nclass L:\n  def acquire(self, see=seen): see()\n  __enter__ = acquire\n  def release(self, *e): pass\n  \
+         __exit__ = release\nh = logging.Handler(); h.me = h\nlogging._lock = L()\ndel h",
+    ),
+];
+
+#[test]
+fn what_the_end_of_an_object_calls_is_seen() {
+    for (name, body) in CALLED {
+        println!("{name}");
+        let before = "import sys, os\nseen = lambda write=os.write: write(1, b'seen\\n')\nn = sys.argv[1:]\n";
+        let script = Script::new(&format!("{before}{body}\ndef f(): return 1\nprint(n, flush=True)\n"));
+        assert!(script.run(&Launcher::new(), &["a"]).0.stdout.contains("seen"), "{name}");
+        script.equals(LISTS, Ends::Warm);
+    }
+}
+
+/// Warnings of objects that the collector does not know, with their addresses.
+#[test]
+fn what_is_left_open_is_seen() {
+    for body in [
+        "i = os.scandir('/usr'); next(i)",
+        "import _socket\ns = _socket.socket(); c = [s]; c.append(c)\ndel c, s",
+    ] {
+        let script = Script::new(&format!(
+            "import sys, os, warnings\nn = sys.argv[1:]\nwarnings.simplefilter('always')\ndef f(): pass\n{body}\n"
+        ));
+        let warns =
+            |launcher: &Launcher| script.run(launcher, &["a"]).0.stderr.contains("ResourceWarning: unclosed");
+        assert_eq!(script.first(&["a"]), Via::Fork, "{body}");
+        assert!(warns(&Launcher::new()), "{body}");
+        assert!(warns(&script.launcher), "{body}");
+    }
+}
+
+/// A reference of the runtime's would keep an object from its end.
+#[test]
+fn no_object_has_a_reference_more() {
+    let body = "import sys\nimport gc, io, logging, os, random, threading, time, weakref\nn = sys.argv[1:]\n\
+        def look(name, value):\n  \
+          if not isinstance(value, (str, int, float, bytes, type(None))): print(name, sys.getrefcount(value))\n\
+        for m in sorted(sys.modules):\n  look(m, sys.modules[m])\n  \
+          for k in sorted(vars(sys.modules[m])):\n    if k != '__warningregistry__': look((m, k), vars(sys.modules[m])[k])\n\
+        for t in (list, dict, io.TextIOWrapper, random.Random, random.Random.__base__, threading.Thread):\n  \
+          for k in sorted(vars(t)): look((t, k), vars(t)[k])\n\
+        for s in (sys.stdin, sys.stdout, sys.stderr): look(s.name, s)\n\
+        look('thread', threading.main_thread())\nlook('list', os.environ._data)";
+    Script::new(body).equals(LISTS, Ends::Warm);
 }
 
 #[test]

@@ -195,6 +195,12 @@ const WARM: &[(&str, &str)] = &[
         "a touch by a generator",
         "import sys\ndef g():\n  yield 1\n  yield from sys.argv[1:]\nprint(list(g()))",
     ),
+    (
+        "another interpreter",
+        "try: import _interpreters as i\nexcept ImportError: import _xxsubinterpreters as i\nimport sys\nprint(sys.argv, flush=True)\n\
+         k = i.create()\ni.run_string(k, 'import sys, os; print(sys.argv, getattr(sys, \"orig_argv\", 0), os.environ.get(\"A\"), \
+         sys.stdin.read(), flush=True)')\ni.destroy(k)\nprint('end')",
+    ),
     ("hashes of numbers", "import sys\nprint({3, 1, 2}, hash(1.5), sys.hash_info, sys.argv[1:])"),
 ];
 

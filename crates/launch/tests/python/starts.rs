@@ -90,6 +90,11 @@ fn the_line_where_a_script_halts_is_known() {
     script.equals(LISTS, Ends::Warm);
     let line = script.launcher.statistics().tools[0].halts_at.clone();
     assert_eq!(line, Some(format!("{}:4: sys.argv", script.program.display())));
+    // A builtin module's functions may be called right after its import.
+    let counted = Script::new("import gc; c = gc.get_count()\nimport sys\nprint(len(c), sys.argv[1:])");
+    counted.equals(LISTS, Ends::Warm);
+    let line = counted.launcher.statistics().tools[0].halts_at.clone();
+    assert_eq!(line, Some(format!("{}:2: get_count", counted.program.display())));
     let refused = Script::new(
         "import locale\n\nlocale.setlocale(locale.LC_ALL, 'C')\nimport sys\nprint(sys.argv[1:], 'é')",
     );
