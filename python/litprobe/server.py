@@ -85,7 +85,7 @@ class Server:
 
         if self.execution is not None:
             self.execution.forget()
-        values = snapshot(config)
+        values = snapshot(config, self.session.lit_config, known)
         reply = {"id": len(self.configs), "changes": changes(known, values)}
         self.configs.append(config)
         self.sent.append(values)
@@ -128,7 +128,7 @@ class Server:
 
         late = []
         for number, (config, known) in enumerate(zip(self.configs, self.sent)):
-            values = snapshot(config)
+            values = snapshot(config, self.session.lit_config, known)
             differing = changes(known, values)
             if differing:
                 self.sent[number] = values

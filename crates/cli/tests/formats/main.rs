@@ -9,6 +9,7 @@ mod suite;
 
 mod compare;
 mod helpers;
+mod odd;
 mod updates;
 
 use std::fs;

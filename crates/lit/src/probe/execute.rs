@@ -42,7 +42,7 @@ pub(crate) struct Call {
     pub trace: bool,
     /// Whether the answer lists the commands that failed, for updaters.
     pub wants_failures: bool,
-    pub output_limit: usize,
+    pub output_limit: i64,
 }
 
 /// The kind of a call: a script for the internal or an external shell, or a program.
