@@ -81,12 +81,16 @@ class Server:
         return copy.deepcopy(self.configs[parent], dict(immutable))
 
     def enter(self, config, known):
-        from litprobe.describe import changes, snapshot
-
+        reply = {"id": len(self.configs)}
         if self.execution is not None:
+            # The runner knows its values: the tests need the config itself.
             self.execution.forget()
-        values = snapshot(config, self.session.lit_config, known)
-        reply = {"id": len(self.configs), "changes": changes(known, values)}
+            values = {"substitutions": list(config.substitutions)}
+        else:
+            from litprobe.describe import changes, snapshot
+
+            values = snapshot(config, self.session.lit_config, known)
+            reply["changes"] = changes(known, values)
         self.configs.append(config)
         self.sent.append(values)
         return reply
