@@ -19,7 +19,7 @@ import lit.TestRunner
 import lit.util
 import lit.worker
 
-from litprobe import plain
+from litprobe import carry, plain
 
 
 class Execution:
@@ -75,7 +75,10 @@ class Execution:
     def test(self, request, suite, config):
         """The test of a request."""
         suite, config = self.fresh(suite, config)
-        test = lit.Test.Test(suite, tuple(request["path"]), config, request["file"], request["results"])
+        if request["carried"] is not None:
+            test = carry.unpack(request["carried"], suite, config, self.lit_config)
+        else:
+            test = lit.Test.Test(suite, tuple(request["path"]), config, request["file"], request["results"])
         mark(test, request["marks"])
         return test
 

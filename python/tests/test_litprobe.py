@@ -1,5 +1,6 @@
 """Needs the `lit` package; the protocol over real pipes is tested from Rust."""
 
+import copy
 import io
 import json
 import os
@@ -12,9 +13,10 @@ import unittest
 import unittest.mock
 
 import lit.formats
+import lit.Test
 from lit.TestingConfig import SubstituteCaptures, TestingConfig
 
-from litprobe import describe, later, plain, server, session
+from litprobe import carry, describe, later, plain, server, session
 
 SETTINGS = {
     "progname": "lit",
@@ -415,6 +417,54 @@ class PlainTest(unittest.TestCase):
         self.assertEqual(top["changes"]["format"]["kind"], "python")
         self.assertEqual(same["changes"], {})
         self.assertEqual(mended["changes"]["format"]["kind"], "shtest")
+
+
+class Uncertain(lit.Test.Test):
+    """A test of a class of its own."""
+
+
+class CarryTest(unittest.TestCase):
+    def setUp(self):
+        self.lit_config = session.Session(SETTINGS).lit_config
+        self.config = TestingConfig.fromdefaults(self.lit_config)
+        self.config.test_format = lambda: None
+        self.suite = lit.Test.TestSuite("s", "/s", "/s", self.config)
+        self.suite.test_times = None
+
+    def found(self, kind=lit.Test.Test, **values):
+        test = kind(self.suite, ("a", "b"), self.config)
+        vars(test).update(values)
+        return test
+
+    def carried(self, tests):
+        return [place for place, _ in carry.pack(tests, self.suite, self.config, self.lit_config)]
+
+    def test_tests_that_are_their_names_are_not_carried(self):
+        marked = [{name: ["x"]} for name in ("xfails", "requires", "unsupported")]
+        odd = [*marked, {"allowed_retries": 2}, {"own": 1}, {"config": copy.copy(self.config)}, {"gtest_json_file": "x"}]
+        tests = [self.found(**values) for values in odd]
+        details = {"file_path": "/x", "gtest_json_file": "/y"}
+        plain_tests = [self.found(), self.found(**details)]
+        self.assertEqual(self.carried([*plain_tests, *tests, self.found(Uncertain)]), list(range(2, 10)))
+        self.config.test_retry_attempts = 2
+        self.assertEqual(self.carried([self.found(allowed_retries=2)]), [])
+
+    def test_suite_and_config_are_those_of_the_other_process(self):
+        own = copy.copy(self.config)
+        own.name = "own"
+        tests = [self.found(xfails=["*"], note="n"), self.found(config=own)]
+        told = carry.pack(tests, self.suite, self.config, self.lit_config)
+        suite, config = copy.copy(self.suite), copy.copy(self.config)
+        config.test_format = "theirs"
+        first, second = [carry.unpack(text, suite, config, self.lit_config) for _, text in told]
+        self.assertEqual((first.xfails, first.note, first.path_in_suite), (["*"], "n", ("a", "b")))
+        self.assertIs(first.config, config)
+        self.assertIs(first.suite, suite)
+        self.assertEqual((second.config.name, second.config.test_format), ("own", "theirs"))
+
+    def test_a_test_without_a_pickle_is_named(self):
+        with self.assertRaisesRegex(carry.Uncarriable, "'a/b'.*cannot be handed"):
+            carry.pack([self.found(hook=lambda: None)], self.suite, self.config, self.lit_config)
 
 
 class ProtocolTest(unittest.TestCase):

@@ -8,6 +8,7 @@
 mod suite;
 
 mod compare;
+mod found;
 mod helpers;
 mod odd;
 mod updates;

@@ -135,3 +135,17 @@ fn commands_of_formats_get_the_objects() {
     }
     compare(&suite, &["-a", "."]);
 }
+
+/// Not of a format, but compared with lit here.
+#[test]
+fn commands_fail_as_in_python() {
+    let suite = Suite::new("config.suffixes = ['.t']");
+    for (name, text) in [
+        ("half", "RUN: echo -e 'a\\ud800' > %t\n"),
+        ("halves", "RUN: echo -e 'a\\ud83d\\ude00' >> %t\n"),
+        ("whole", "RUN: echo -e '\\U0001f600' > %t\nRUN: cat %t\n"),
+    ] {
+        suite.file(&format!("{name}.t"), text);
+    }
+    compare(&suite, &["-a", "."]);
+}

@@ -182,6 +182,7 @@ impl Helper<'_> {
             components: &components,
             file: detail.and_then(|detail| detail.file.as_deref()),
             results: detail.and_then(|detail| detail.results.as_deref()),
+            carried: detail.and_then(|detail| detail.carried.as_deref()),
             marks: test.marks,
         };
         ask(&mut self.probe, &assignment)?.map_err(Trouble::Said)
