@@ -144,6 +144,7 @@ fn commands_fail_as_in_python() {
         ("half", "RUN: echo -e 'a\\ud800' > %t\n"),
         ("halves", "RUN: echo -e 'a\\ud83d\\ude00' >> %t\n"),
         ("whole", "RUN: echo -e '\\U0001f600' > %t\nRUN: cat %t\n"),
+        ("file", "RUN: cd %s && /bin/true\n"),
     ] {
         suite.file(&format!("{name}.t"), text);
     }
