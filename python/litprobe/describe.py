@@ -5,42 +5,56 @@ one costs little: there is one per directory with a local config. Only what diff
 """
 
 import lit.formats
-from lit.TestingConfig import SubstituteCaptures
+from litprobe import plain
 
 
-def snapshot(config):
-    """The values of `config` that matter to a runner, by field."""
+def snapshot(config, lit_config, known):
+    """The values of `config` that matter to a runner, by field. `known` is the snapshot of a config like it, if there is one."""
+    odd = plain.odd_fields(config, lit_config, known)
     return {
+        "odd": odd,
         "name": config.name,
-        "suffixes": set(config.suffixes),
-        "excludes": set(config.excludes),
-        "format": describe_format(config.test_format),
+        "suffixes": group(config.suffixes),
+        "excludes": group(config.excludes),
+        "format": describe_format(config.test_format, odd),
         "environment": dict(config.environment),
         "substitutions": list(config.substitutions),
-        "available_features": set(config.available_features),
+        "available_features": group(config.available_features),
         "unsupported": bool(config.unsupported),
         "pipefail": bool(config.pipefail),
-        "limit_to_features": set(config.limit_to_features),
+        "limit_to_features": group(config.limit_to_features),
         "parallelism_group": describe_group(getattr(config, "parallelism_group", None)),
         "standalone_tests": bool(getattr(config, "standalone_tests", False)),
-        "recursive_expansion_limit": number(config.recursiveExpansionLimit, int),
-        "test_retry_attempts": number(getattr(config, "test_retry_attempts", None), int),
+        "recursive_expansion_limit": number(config.recursiveExpansionLimit),
+        "test_retry_attempts": number(getattr(config, "test_retry_attempts", None)),
         "test_source_root": config.test_source_root,
         "test_exec_root": config.test_exec_root,
-        "max_individual_test_time": number(getattr(config, "maxIndividualTestTime", None), float),
+        "max_individual_test_time": limit(getattr(config, "maxIndividualTestTime", None)),
         "hotstart_cold": describe_some(getattr(config, "hotstart_cold", False)),
         "hotstart_alone": describe_some(getattr(config, "hotstart_alone", False)),
     }
 
 
-def number(value, kind):
-    """A number that Python may hold as a bool, an int or a float."""
-    return None if value is None else kind(value)
+def group(names):
+    """A set of them. What is none is empty here: then lit's code alone uses the config."""
+    try:
+        return set(names)
+    except TypeError:
+        return set()
+
+
+def number(value):
+    """A number that Python may hold as a bool, and that the runner holds in 32 bits."""
+    return min(int(value), (1 << 32) - 1) if plain.is_count(value) else None
+
+
+def limit(value):
+    return float(value) if plain.HAS_LIMITS_IN_CONFIGS and plain.is_limit(value) else None
 
 
 def changes(old, new):
     """The fields of snapshot `new` that differ from `old`, described; all of them if there is no `old`."""
-    differing = (field for field in new if old is None or not same(old[field], new[field]))
+    differing = (field for field in new if field != "odd" and (old is None or not same(old[field], new[field])))
     return {field: DESCRIBED.get(field, lambda value: value)(new[field]) for field in differing}
 
 
@@ -51,45 +65,54 @@ def same(old, new):
     return old == new
 
 
-def describe_format(test_format):
-    """How tests are found and run, or the name of the class that alone knows."""
+def describe_format(test_format, odd):
+    """How tests are found and run, or the name of the class that alone knows. `odd` are fields that only lit's code can use."""
     if test_format is None:
         return None
     kind = type(test_format)
     overridden = {"execute", "getTestsForPath", "getTestsInDirectory"}.intersection(vars(test_format))
     if not overridden:
         describe = NATIVE_FORMATS.get(kind)
-        if describe:
-            return describe(test_format)
+        described = describe and describe(test_format, odd)
+        if described:
+            return described
     return {"kind": "python", "class": "%s.%s" % (kind.__module__, kind.__qualname__)}
 
 
-def describe_shtest(test_format):
+def describe_shtest(test_format, odd):
+    substitutions, commands = test_format.extra_substitutions, test_format.preamble_commands
+    if odd or not plain.are_substitutions(substitutions):
+        return None
+    if type(commands) not in plain.SEQUENCES or not plain.are_names(list(commands)):
+        return None
     return {
         "kind": "shtest",
         "execute_external": bool(test_format.execute_external),
-        "extra_substitutions": describe_substitutions(test_format.extra_substitutions),
-        "preamble_commands": [str(command) for command in test_format.preamble_commands],
+        "extra_substitutions": describe_substitutions(substitutions),
+        "preamble_commands": list(commands),
     }
 
 
-def describe_googletest(test_format):
+def describe_googletest(test_format, odd):
     run_under = test_format.run_under
     if isinstance(run_under, str):
         import shlex
 
         run_under = shlex.split(run_under)
+    if not odd.isdisjoint(("environment", "max_individual_test_time")) or not plain.are_names(run_under):
+        return None
     prefixes = getattr(test_format, "test_prefixes", None)
     return {
         "kind": "googletest",
         "test_sub_dirs": list(test_format.test_sub_dirs),
         "test_suffix": min(test_format.test_suffixes, key=len),
         "test_prefix": next(iter(prefixes)) if prefixes else None,
-        "run_under": [str(word) for word in run_under],
+        "run_under": list(run_under),
     }
 
 
-def describe_executable(_test_format):
+def describe_executable(_test_format, _odd):
+    # Of the config it uses nothing.
     return {"kind": "executable"}
 
 
@@ -117,27 +140,19 @@ def describe_some(names):
 
 
 def describe_substitutions(substitutions):
-    """Key, value, and whether the value is a template in every lit."""
-    return [[describe_key(key), str(value), isinstance(value, SubstituteCaptures)] for key, value in substitutions]
-
-
-def describe_key(key):
-    """A pattern; a compiled one is taken apart again."""
-    if isinstance(key, str):
-        return key
-    import re
-
-    letters = "".join(letter for letter in "imsx" if key.flags & getattr(re, letter.upper()))
-    return "(?%s)%s" % (letters, key.pattern) if letters else key.pattern
+    """Key, value, and whether the value is a template in every lit. None of them if any is odd: the runner uses them not."""
+    if not plain.are_substitutions(substitutions):
+        return []
+    return [[key, str(value), type(value) is plain.CAPTURES] for key, value in substitutions]
 
 
 def describe_environment(environment):
-    return [[str(key), str(value)] for key, value in environment.items()]
+    return [[name, str(value)] for name, value in environment.items() if plain.is_variable(name, value)]
 
 
 def describe_names(names):
     # They are sets, whose order differs from one Python to the next.
-    return sorted(str(name) for name in names)
+    return sorted(name for name in names if type(name) is str)
 
 
 DESCRIBED = {

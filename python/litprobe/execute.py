@@ -19,6 +19,8 @@ import lit.TestRunner
 import lit.util
 import lit.worker
 
+from litprobe import carry, plain
+
 
 class Execution:
     """Runs tests for one server."""
@@ -73,7 +75,10 @@ class Execution:
     def test(self, request, suite, config):
         """The test of a request."""
         suite, config = self.fresh(suite, config)
-        test = lit.Test.Test(suite, tuple(request["path"]), config, request["file"], request["results"])
+        if request["carried"] is not None:
+            test = carry.unpack(request["carried"], suite, config, self.lit_config)
+        else:
+            test = lit.Test.Test(suite, tuple(request["path"]), config, request["file"], request["results"])
         mark(test, request["marks"])
         return test
 
@@ -123,18 +128,27 @@ class Execution:
 
     def script(self, test, lit_config, tmp_base, commands, cwd, debug):
         """In the place of lit's internal shell."""
-        if not self.session.is_running or not commands:
+        output_limit = plain.output_limit(lit_config)
+        if not commands or output_limit is None or not self.can_hand_on(test, commands):
             return self.originals[0](test, lit_config, tmp_base, commands, cwd, debug)
         asks_updaters = debug and getattr(lit_config, "update_tests", False)
         answer = self.call(
             kind="internal",
             trace=debug,
             wants_failures=asks_updaters,
-            output_limit=int(lit_config.params.get("output_limit", 10240)),
+            output_limit=output_limit,
             **self.script_values(test, lit_config, tmp_base, commands, cwd),
         )
         said = self.updated(test, commands, answer) if asks_updaters else None
         return self.with_updates(answer, self.time_limit(test, lit_config), said)
+
+    def can_hand_on(self, test, commands):
+        """Whether the runner can run a script; else lit does it, with the objects as they are."""
+        if not self.session.is_running or not plain.are_names(list(commands)):
+            return False
+        if plain.HAS_LIMITS_IN_CONFIGS and not plain.is_limit(test.config.maxIndividualTestTime):
+            return False
+        return plain.is_environment(test.config.environment)
 
     def updated(self, test, commands, answer):
         """What updaters have to say of commands that failed."""
@@ -152,7 +166,7 @@ class Execution:
 
     def external(self, test, lit_config, tmp_base, commands, cwd):
         """In the place of a script run by bash."""
-        if not self.session.is_running:
+        if not self.can_hand_on(test, commands):
             return self.originals[1](test, lit_config, tmp_base, commands, cwd)
         answer = self.call(
             kind="external",
@@ -164,15 +178,15 @@ class Execution:
 
     def command(self, command, cwd, env, input, timeout, redirect_stderr):
         """In the place of a subprocess."""
-        plain = isinstance(command, (list, tuple)) and all(isinstance(word, (str, os.PathLike)) for word in command)
-        if not self.session.is_running or not plain or not command or input is not None:
+        variables = os.environ if env is None else env
+        if not self.session.is_running or input is not None or not is_command(command, cwd, variables, timeout):
             return self.originals[2](command, cwd, env, input, timeout, redirect_stderr)
         answer = self.call(
             kind="program",
             argv=[os.fspath(word) for word in command],
             merges_errors=bool(redirect_stderr),
             cwd=os.path.abspath(os.fspath(cwd)) if cwd is not None else os.getcwd(),
-            env=[[key, value] for key, value in (os.environ if env is None else env).items()],
+            env=[[name, str(value)] for name, value in variables.items()],
             timeout=timeout or 0,
         )
         if answer["timed_out"]:
@@ -188,7 +202,7 @@ class Execution:
         return {
             "lines": list(commands),
             "cwd": os.path.abspath(cwd),
-            "env": [[str(key), str(value)] for key, value in env.items()],
+            "env": [[name, str(value)] for name, value in env.items()],
             "timeout": self.time_limit(test, lit_config) or 0,
             "pipefail": bool(test.config.pipefail),
             "tmp_base": os.path.abspath(tmp_base),
@@ -201,6 +215,21 @@ class Execution:
         timeout = reached(limit) if answer["timed_out"] else None
         values = answer["out"], answer["err"], answer["code"], timeout
         return values + (said,) if self.has_updates else values
+
+
+def is_command(command, cwd, env, timeout):
+    """Whether it is one that the runner can run."""
+    if not isinstance(command, (list, tuple)) or not command or not all(map(is_word, command)):
+        return False
+    if not (cwd is None or is_word(cwd)) or not plain.is_limit(timeout or 0):
+        return False
+    return all(plain.is_variable(name, value) for name, value in env.items())
+
+
+def is_word(word):
+    if isinstance(word, os.PathLike):
+        word = os.fspath(word)
+    return isinstance(word, str) and plain.is_argument(word)
 
 
 def reached(limit):

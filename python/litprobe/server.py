@@ -81,18 +81,24 @@ class Server:
         return copy.deepcopy(self.configs[parent], dict(immutable))
 
     def enter(self, config, known):
-        from litprobe.describe import changes, snapshot
-
+        reply = {"id": len(self.configs)}
         if self.execution is not None:
+            # The runner knows its values: the tests need the config itself.
             self.execution.forget()
-        values = snapshot(config)
-        reply = {"id": len(self.configs), "changes": changes(known, values)}
+            values = {"substitutions": list(config.substitutions)}
+        else:
+            from litprobe.describe import changes, snapshot
+
+            values = snapshot(config, self.session.lit_config, known)
+            reply["changes"] = changes(known, values)
         self.configs.append(config)
         self.sent.append(values)
         return reply
 
     def find_tests(self, request):
         """Lets a format written in Python find its tests, in a directory or for one path."""
+        from litprobe import carry
+
         config, suite = self.configs[request["config"]], self.suite(request)
         path, lit_config = tuple(request["path"]), self.session.lit_config
         find = config.test_format.getTestsInDirectory if request["directory"] else config.test_format.getTestsForPath
@@ -100,7 +106,13 @@ class Server:
         reply = {"tests": [list(test.path_in_suite) for test in tests]}
         # Tests of a format derived from GoogleTest.
         details = [[place, test.file_path, test.gtest_json_file] for place, test in enumerate(tests) if test.file_path]
-        return dict(reply, details=details) if details else reply
+        if details:
+            reply["details"] = details
+        try:
+            carried = carry.pack(tests, suite, config, lit_config)
+        except carry.Uncarriable as refusal:
+            return {"error": {"text": str(refusal), "file": None, "line": None}}
+        return dict(reply, carried=carried) if carried else reply
 
     def parallelism_group(self, request):
         """Asks a config's function for the group of one test."""
@@ -128,7 +140,7 @@ class Server:
 
         late = []
         for number, (config, known) in enumerate(zip(self.configs, self.sent)):
-            values = snapshot(config)
+            values = snapshot(config, self.session.lit_config, known)
             differing = changes(known, values)
             if differing:
                 self.sent[number] = values

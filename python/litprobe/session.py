@@ -22,6 +22,8 @@ with Later("inspect"), Later("lit.TestRunner"):
     import lit.LitConfig
 import lit.Test
 
+from litprobe import plain
+
 # What lit's own main program imports; configs use them as attributes of `lit` without importing them.
 LOADED_BY_LIT = {
     "InprocBuiltins",
@@ -73,10 +75,17 @@ class Session:
             # lit 18 and newer have it.
             "per_test_coverage": bool(getattr(config, "per_test_coverage", False)),
             "valgrind_args": [str(word) for word in config.valgrindArgs],
-            "params": [[str(k), str(v)] for k, v in config.params.items() if not isinstance(v, dict)],
+            "params": [[str(k), str(v)] for k, v in self.params().items() if not isinstance(v, dict)],
             "bash": (config.getBashPath() or None) if with_bash else None,
             "result_codes": [[code.name, code.label, bool(code.isFailure)] for code in unique(codes)],
         }
+
+    def params(self):
+        """The parameters; those that lit uses itself, as it understands them."""
+        limit = plain.output_limit(self.lit_config)
+        own = {} if limit is None else {"output_limit": limit}
+        has_slashes = self.lit_config.params.get("use_normalized_slashes")
+        return dict(self.lit_config.params, **own, use_normalized_slashes=has_slashes and "1" or "")
 
     def _writer(self):
         def write_message(lit_config, kind, message):

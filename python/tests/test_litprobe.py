@@ -1,8 +1,11 @@
 """Needs the `lit` package; the protocol over real pipes is tested from Rust."""
 
+import copy
 import io
 import json
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,9 +13,10 @@ import unittest
 import unittest.mock
 
 import lit.formats
-from lit.TestingConfig import SubstituteCaptures
+import lit.Test
+from lit.TestingConfig import SubstituteCaptures, TestingConfig
 
-from litprobe import describe, later, server, session
+from litprobe import carry, describe, later, plain, server, session
 
 SETTINGS = {
     "progname": "lit",
@@ -171,7 +175,7 @@ print(len(told))
             "ahead": {
                 "source_root": None,
                 "exec_root": "/e",
-                "environment": [["A", "1"], ["B", "2"]],
+                "environment": [["A", "1"]],
                 "values": ["/bin/x -y"],
             }
         }
@@ -311,18 +315,27 @@ class DescribeTest(unittest.TestCase):
         class Own(lit.formats.ShTest):
             pass
 
-        self.assertEqual(describe.describe_format(lit.formats.ShTest())["kind"], "shtest")
-        self.assertEqual(describe.describe_format(Own())["kind"], "python")
+        def kind(test_format, odd=()):
+            return describe.describe_format(test_format, frozenset(odd))["kind"]
+
+        self.assertEqual(kind(lit.formats.ShTest()), "shtest")
+        self.assertEqual(kind(Own()), "python")
         patched = lit.formats.ShTest()
         patched.execute = lambda test, config: None
-        self.assertEqual(describe.describe_format(patched)["kind"], "python")
+        self.assertEqual(kind(patched), "python")
+        self.assertEqual(kind(lit.formats.ShTest(), ["suffixes"]), "python")
+        self.assertEqual(kind(lit.formats.ShTest(extra_substitutions=[("a",)])), "python")
+        self.assertEqual(kind(lit.formats.ShTest(preamble_commands=[5])), "python")
+        self.assertEqual(kind(lit.formats.ShTest(preamble_commands=("true",))), "shtest")
+        self.assertEqual(kind(lit.formats.GoogleTest(".", "Tests"), ["substitutions"]), "googletest")
+        self.assertEqual(kind(lit.formats.GoogleTest(".", "Tests"), ["environment"]), "python")
+        self.assertEqual(kind(lit.formats.GoogleTest(".", "Tests", run_under=[5])), "python")
+        self.assertEqual(kind(lit.formats.ExecutableTest(), ["environment"]), "executable")
 
-    def test_values_of_substitutions_become_text(self):
-        import re
-
-        pairs = [("a", 1), ("b", SubstituteCaptures(r"\1")), (re.compile("c", re.I), "x")]
-        expected = [["a", "1", False], ["b", r"\1", True], ["(?i)c", "x", False]]
-        self.assertEqual(describe.describe_substitutions(pairs), expected)
+    def test_substitutions_are_told_unless_they_are_odd(self):
+        pairs = [("a", "1"), ["b", SubstituteCaptures(r"\1")]]
+        self.assertEqual(describe.describe_substitutions(pairs), [["a", "1", False], ["b", r"\1", True]])
+        self.assertEqual(describe.describe_substitutions([*pairs, (5, "x")]), [])
 
     def test_the_order_of_variables_matters(self):
         self.assertFalse(describe.same({"a": "1", "b": "2"}, {"b": "2", "a": "1"}))
@@ -332,6 +345,126 @@ class DescribeTest(unittest.TestCase):
         self.assertEqual(describe.describe_some(None), {"all": False})
         self.assertEqual(describe.describe_some("opt, llc"), {"names": ["llc", "opt"]})
         self.assertEqual(describe.describe_some(["opt"]), {"names": ["opt"]})
+
+
+class PlainTest(unittest.TestCase):
+    def test_substitutions_are_pairs_of_text(self):
+        captures = SubstituteCaptures(r"\1")
+        for pairs in [], (), [("a", "b")], [["a", "\xe9"]], [("a", captures)], (("a", "b"), ["c", "d"]):
+            self.assertTrue(plain.are_substitutions(pairs), pairs)
+        captures.substitution = None
+        odd = ["ab", ("a",), ("a", "b", "c"), (5, "b"), (b"a", "b"), (re.compile("a"), "b"), ("a", "\ud800"), ("\udcff", "b")]
+        if lit.__versioninfo__[0] > 19:
+            odd += [("a", 1), ("a", None), ("a", pathlib.Path("b")), ("a", captures)]
+        for pair in odd:
+            self.assertFalse(plain.are_substitutions([("a", "b"), pair]), pair)
+        self.assertFalse(plain.are_substitutions({"ab": "c"}))
+
+    def test_variables_are_text_or_paths(self):
+        for variable in ("A", ""), ("", "x"), ("A", "\udcff"), ("A", pathlib.Path("/x")):
+            self.assertTrue(plain.is_variable(*variable), variable)
+        odd = [("A", value) for value in (1, True, None, b"x", ["x"], "\ud800", "a\0b", pathlib.Path("\ud800"))]
+        for variable in [*odd, ("A=B", "x"), (b"A", "x"), ("\ud800", "x"), ("PATH", pathlib.Path("/x"))]:
+            self.assertFalse(plain.is_variable(*variable), variable)
+
+    def test_other_fields_are_checked_for_their_types(self):
+        limits = lit.__versioninfo__[0] >= 23
+        for name, value, is_odd in (
+            ("available_features", {"a", 19}, True),
+            ("available_features", "ab", True),
+            ("available_features", ["a"], False),
+            ("limit_to_features", "ab", True),
+            ("suffixes", {".x", None}, True),
+            ("excludes", {"\ud800"}, True),
+            ("test_retry_attempts", "2", True),
+            ("test_retry_attempts", None, True),
+            ("test_retry_attempts", 1.0, True),
+            ("test_retry_attempts", -1, True),
+            ("test_retry_attempts", True, False),
+            ("maxIndividualTestTime", "60", limits),
+            ("maxIndividualTestTime", None, limits),
+            ("maxIndividualTestTime", float("inf"), limits),
+            ("maxIndividualTestTime", 0.5, False),
+            ("recursiveExpansionLimit", 1 << 40, False),
+            ("unsupported", "no", False),
+        ):
+            lit_config = session.Session(SETTINGS).lit_config
+            config = TestingConfig.fromdefaults(lit_config)
+            setattr(config, name, value)
+            values = describe.snapshot(config, lit_config, None)
+            self.assertEqual(len(values["odd"]), is_odd, (name, value))
+            json.dumps(describe.changes(None, values))
+
+    def test_a_limit_of_output_is_a_number_in_python_s_words(self):
+        config = session.Session(SETTINGS).lit_config
+        self.assertEqual(plain.output_limit(config), 10240)
+        if lit.__versioninfo__[0] > 19:
+            for given, limit in (" 1_0 ", 10), ("-3", -3), (7.9, 7), ("unlimited", None), (None, None), (1 << 70, (1 << 63) - 1):
+                config.params["output_limit"] = given
+                self.assertEqual(plain.output_limit(config), limit)
+
+    def test_what_is_odd_is_so_in_configs_below(self):
+        known = server.Server(SETTINGS)
+        with tempfile.NamedTemporaryFile("w", suffix=".cfg") as file:
+            file.write("import lit.formats\nconfig.test_format = lit.formats.ShTest()\nconfig.environment['X'] = 1\n")
+            file.flush()
+            top = known.answer({"op": "suite", "path": file.name})
+        with tempfile.NamedTemporaryFile("w", suffix=".cfg") as file:
+            same = known.answer({"op": "local", "path": file.name, "parent": 0})
+            file.write("config.environment['X'] = '1'\n")
+            file.flush()
+            mended = known.answer({"op": "local", "path": file.name, "parent": 0})
+        self.assertEqual(top["changes"]["format"]["kind"], "python")
+        self.assertEqual(same["changes"], {})
+        self.assertEqual(mended["changes"]["format"]["kind"], "shtest")
+
+
+class Uncertain(lit.Test.Test):
+    """A test of a class of its own."""
+
+
+class CarryTest(unittest.TestCase):
+    def setUp(self):
+        self.lit_config = session.Session(SETTINGS).lit_config
+        self.config = TestingConfig.fromdefaults(self.lit_config)
+        self.config.test_format = lambda: None
+        self.suite = lit.Test.TestSuite("s", "/s", "/s", self.config)
+        self.suite.test_times = None
+
+    def found(self, kind=lit.Test.Test, **values):
+        test = kind(self.suite, ("a", "b"), self.config)
+        vars(test).update(values)
+        return test
+
+    def carried(self, tests):
+        return [place for place, _ in carry.pack(tests, self.suite, self.config, self.lit_config)]
+
+    def test_tests_that_are_their_names_are_not_carried(self):
+        marked = [{name: ["x"]} for name in ("xfails", "requires", "unsupported")]
+        odd = [*marked, {"allowed_retries": 2}, {"own": 1}, {"config": copy.copy(self.config)}, {"gtest_json_file": "x"}]
+        tests = [self.found(**values) for values in odd]
+        details = {"file_path": "/x", "gtest_json_file": "/y"}
+        plain_tests = [self.found(), self.found(**details)]
+        self.assertEqual(self.carried([*plain_tests, *tests, self.found(Uncertain)]), list(range(2, 10)))
+        self.config.test_retry_attempts = 2
+        self.assertEqual(self.carried([self.found(allowed_retries=2)]), [])
+
+    def test_suite_and_config_are_those_of_the_other_process(self):
+        own = copy.copy(self.config)
+        own.name = "own"
+        tests = [self.found(xfails=["*"], note="n"), self.found(config=own)]
+        told = carry.pack(tests, self.suite, self.config, self.lit_config)
+        suite, config = copy.copy(self.suite), copy.copy(self.config)
+        config.test_format = "theirs"
+        first, second = [carry.unpack(text, suite, config, self.lit_config) for _, text in told]
+        self.assertEqual((first.xfails, first.note, first.path_in_suite), (["*"], "n", ("a", "b")))
+        self.assertIs(first.config, config)
+        self.assertIs(first.suite, suite)
+        self.assertEqual((second.config.name, second.config.test_format), ("own", "theirs"))
+
+    def test_a_test_without_a_pickle_is_named(self):
+        with self.assertRaisesRegex(carry.Uncarriable, "'a/b'.*cannot be handed"):
+            carry.pack([self.found(hook=lambda: None)], self.suite, self.config, self.lit_config)
 
 
 class ProtocolTest(unittest.TestCase):

@@ -102,12 +102,13 @@ fn until_not_busy(mut start: impl FnMut() -> Result<i32, i32>) -> Result<i32, i3
 /// Turns the error number of a failed start into an error that names the directory, else the program.
 pub(crate) fn explain(spec: &Spec<'_>, errno: i32) -> StartError {
     let source = io::Error::from_raw_os_error(errno);
-    if let Err(source) = rustix::fs::access(&*spec.cwd, rustix::fs::Access::EXEC_OK) {
-        return StartError::Directory { path: spec.cwd.to_path_buf(), source: source.into() };
-    }
-    if !spec.cwd.is_dir() {
+    // First, as a file is mostly not executable either.
+    if spec.cwd.metadata().is_ok_and(|found| !found.is_dir()) {
         let source = io::Error::from_raw_os_error(libc::ENOTDIR);
         return StartError::Directory { path: spec.cwd.to_path_buf(), source };
+    }
+    if let Err(source) = rustix::fs::access(&*spec.cwd, rustix::fs::Access::EXEC_OK) {
+        return StartError::Directory { path: spec.cwd.to_path_buf(), source: source.into() };
     }
     StartError::Program { path: spec.program.clone(), source }
 }
@@ -145,17 +146,31 @@ fn resource_name(resource: Resource) -> &'static str {
 /// The other end of the trampoline. Call it first in the binary's `main`, with the process's arguments.
 ///
 /// Returns `None` if the arguments are not a trampoline's. Otherwise it becomes the program; if that fails, it prints the
-/// reason and returns exit code 127.
+/// reason and returns exit code 127, or where a limit may not be raised, what lit's launcher in Python says, and its 1.
 pub fn enter_trampoline(args: &[OsString]) -> Option<u8> {
     if args.get(1).map(OsString::as_os_str) != Some(OsStr::new(TRAMPOLINE)) {
         return None;
     }
-    let error = become_program(&args[2..]);
-    eprintln!("hotstart: {error}");
-    Some(127)
+    match become_program(&args[2..]) {
+        Unable::Raise => {
+            eprintln!("Traceback (most recent call last):\nValueError: not allowed to raise maximum limit");
+            Some(1)
+        }
+        Unable::Other(error) => {
+            eprintln!("hotstart: {error}");
+            Some(127)
+        }
+    }
 }
 
-fn become_program(args: &[OsString]) -> String {
+/// Why there is no program.
+enum Unable {
+    /// A limit may not be raised.
+    Raise,
+    Other(String),
+}
+
+fn become_program(args: &[OsString]) -> Unable {
     let mut rest = args;
     let mut preload = None;
     while let Some((setting, tail)) = rest.split_first() {
@@ -169,16 +184,19 @@ fn become_program(args: &[OsString]) -> String {
             break;
         }
         let Some((name, value)) = setting.split_once('=') else {
-            return format!("malformed setting '{setting}'");
+            return Unable::Other(format!("malformed setting '{setting}'"));
         };
         if let Err(error) = apply_setting(name, value) {
-            return format!("cannot set {name} to {value}: {error}");
+            return match error.kind() {
+                io::ErrorKind::PermissionDenied => Unable::Raise,
+                _ => Unable::Other(format!("cannot set {name} to {value}: {error}")),
+            };
         }
     }
-    let [program, argv @ ..] = rest else { return "no program given".to_owned() };
+    let [program, argv @ ..] = rest else { return Unable::Other("no program given".to_owned()) };
     let program = PathBuf::from(program);
     let error = sys::spawn::exec(&program, argv, preload);
-    format!("cannot execute '{}': {error}", program.display())
+    Unable::Other(format!("cannot execute '{}': {error}", program.display()))
 }
 
 fn apply_setting(name: &str, value: &str) -> io::Result<()> {

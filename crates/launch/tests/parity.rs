@@ -13,7 +13,8 @@ use common::{
     victim, warm_launcher, without_channel,
 };
 use hotstart_launch::{
-    Choice, Group, Launcher, Limit, Policy, ProcessGroup, Reason, Resource, Stopped, ToolStatistics, Via,
+    Choice, Group, Launcher, Limit, Policy, ProcessGroup, Reason, Resource, StartError, Stopped,
+    ToolStatistics, Via,
 };
 use hotstart_model::Status;
 
@@ -151,11 +152,15 @@ fn a_missing_directory_is_the_same_error() {
     let warm = warm_launcher(&["victim"]);
     start(&warm, &victim, &case(&["exit", "0"]));
     let null = File::open("/dev/null").unwrap();
-    let absent = victim.dir.path().join("absent");
-    let spec = plain_spec(&victim.program, &["victim"], &absent, [null.as_fd(); 3]);
-    let group = Group::new();
-    let error = warm.start(&spec, &group).unwrap_err().to_string();
-    assert!(error.starts_with("cannot enter directory '"), "{error}");
+    let file = victim.dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for (place, number) in [(victim.dir.path().join("absent"), libc::ENOENT), (file, libc::ENOTDIR)] {
+        let spec = plain_spec(&victim.program, &["victim"], &place, [null.as_fd(); 3]);
+        let error = warm.start(&spec, &Group::new()).unwrap_err();
+        let StartError::Directory { source, .. } = &error else { panic!("{error}") };
+        assert_eq!(source.raw_os_error(), Some(number), "{error}");
+        assert!(error.to_string().starts_with("cannot enter directory '"), "{error}");
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub struct Pending {
     dialect: Dialect,
     external: bool,
     timeout: Option<Duration>,
-    output_limit: usize,
+    output_limit: i64,
     /// Whether the test is expected to fail, or the error in its XFAIL.
     expected_to_fail: Result<bool, String>,
     attempts: u32,
@@ -32,7 +32,7 @@ pub struct Pending {
 }
 
 /// lit's limit for the text of one stage, unless `-D output_limit` says otherwise.
-const OUTPUT_LIMIT: usize = 10240;
+const OUTPUT_LIMIT: i64 = 10240;
 
 impl Pending {
     pub(crate) fn new(
@@ -41,7 +41,7 @@ impl Pending {
         expected_to_fail: Result<bool, String>,
         attempts: u32,
     ) -> Self {
-        let limit = request.session.params.get("output_limit").and_then(|limit| limit.trim().parse().ok());
+        let limit = request.session.params.get("output_limit").and_then(|limit| limit.parse().ok());
         Pending {
             commands: script.commands.clone(),
             dialect: script.dialect,

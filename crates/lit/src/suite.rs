@@ -50,7 +50,7 @@ pub struct Marks {
     pub exclude_xfail: bool,
 }
 
-/// Details of a test whose name is not a file's: a part of a program, or a name that a format made up.
+/// Details of a test that is not just a file: a part of a program, a name that a format made up, or more than a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Detail {
     /// The components of its name below the suite; they may be empty, `.`, or have slashes in them.
@@ -59,6 +59,8 @@ pub struct Detail {
     pub file: Option<PathBuf>,
     /// File in which googletest writes the results of single tests, if it writes any.
     pub results: Option<PathBuf>,
+    /// The test in Python's pickle, if its format has given it more than a name: conditions, or a config of its own.
+    pub carried: Option<String>,
 }
 
 /// One test.
@@ -79,13 +81,13 @@ impl Test {
         Test { directory, name, detail: None, marks: Marks::default(), previous: 0.0 }
     }
 
-    /// Creates a test whose name is not a file's.
+    /// Creates a test that is not just a file.
     pub fn with_detail(directory: Arc<Directory>, detail: Arc<Detail>) -> Self {
         let name = detail.components.last().map_or("", String::as_str);
         Test { detail: Some(detail.clone()), ..Test::new(directory, OsStr::new(name).into()) }
     }
 
-    /// Returns the details, if the test's name is not a file's.
+    /// Returns the details, if the test is not just a file.
     pub fn detail(&self) -> Option<&Detail> {
         self.detail.as_deref()
     }

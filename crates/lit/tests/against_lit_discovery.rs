@@ -234,7 +234,7 @@ fn local_configs_change_what_is_below_them() {
         ("src/a/b/lit.local.cfg", "config.suffixes = {'.ll'}\nconfig.excludes.add('Inputs')\n"),
         (
             "src/a/b/c/lit.local.cfg.py",
-            "config.environment['DEEP'] = 'é'\nconfig.substitutions.insert(0, ('%two', 2))\n\
+            "config.environment['DEEP'] = 'é'\nconfig.substitutions.insert(0, ('%two', '2'))\n\
              config.unsupported = 'first' in config.root.available_features\n\
              config.pipefail = 0\nconfig.limit_to_features = ['x']\nconfig.recursiveExpansionLimit = 3\n\
              config.test_retry_attempts = 2\nlit_config.note('it is %r' % os.path.basename(__file__))\n",

@@ -8,7 +8,9 @@
 mod suite;
 
 mod compare;
+mod found;
 mod helpers;
+mod odd;
 mod updates;
 
 use std::fs;

@@ -49,6 +49,18 @@ fn tools_see_the_limit_that_the_runner_was_started_with() {
     }
 }
 
+/// lit's launcher in Python dies of that.
+#[test]
+fn a_limit_that_may_not_be_raised_is_a_failure() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: ulimit -n unlimited\nRUN: /bin/true\n");
+    suite.file("b.test", "RUN: ulimit -s 4096\nRUN: ulimit -n 99999999999\nRUN: not /bin/true\n");
+    let run = suite.run(&["-v", "."]);
+    run.ends_with(1).has("FAIL: t :: a.test").has("PASS: t :: b.test");
+    run.says("# | ValueError: not allowed to raise maximum limit\n");
+    run.says("# error: command failed with exit status: 1\n");
+}
+
 #[test]
 fn python_formats_see_that_limit() {
     let suite = Suite::new(

@@ -1,7 +1,8 @@
 //! Runs tests whose format is written in Python. Python helpers run them and return scripts to the engine.
 //!
-//! A helper is a process like the one that evaluates configs, and evaluates those that it needs again. Helpers start
-//! when tests need them, at most one per worker, and serve one test at a time until the run ends.
+//! A helper is a process like the one that evaluates configs, and evaluates all of them again: each may have left something in
+//! `lit_config` or in a module, where the code of any format finds it. Helpers start when tests need them, at most one per
+//! worker, and serve one test at a time until the run ends.
 
 mod call;
 mod update;
@@ -127,10 +128,7 @@ impl<'a> Helpers<'a> {
         };
         probe.begin(self.session.tmp_dir.as_deref(), limit)?;
         let mut helper = Helper { probe, configs: HashMap::new() };
-        if self.settings.update_tests {
-            // Any config may have added an updater, for all tests.
-            helper.evaluate_all(&self.origins)?;
-        }
+        helper.evaluate_all(&self.origins)?;
         Ok(helper)
     }
 
@@ -184,6 +182,7 @@ impl Helper<'_> {
             components: &components,
             file: detail.and_then(|detail| detail.file.as_deref()),
             results: detail.and_then(|detail| detail.results.as_deref()),
+            carried: detail.and_then(|detail| detail.carried.as_deref()),
             marks: test.marks,
         };
         ask(&mut self.probe, &assignment)?.map_err(Trouble::Said)

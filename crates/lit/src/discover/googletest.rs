@@ -147,7 +147,7 @@ impl Walk<'_, '_> {
         let Found { directory, suite_name, components } = found;
         let mut add = |rest: &[String], results: Option<PathBuf>| {
             let components = components.iter().chain(rest).cloned().collect();
-            let detail = Detail { components, file: Some(path.into()), results };
+            let detail = Detail { components, file: Some(path.into()), results, carried: None };
             self.tests.push((directory, Name::Made(Arc::new(detail))));
         };
         let results = |rest: &str| format!("{path}-{suite_name}-{}{rest}.json", std::process::id()).into();

@@ -372,19 +372,18 @@ impl<'a, 'g> Walk<'a, 'g> {
                 return Ok(());
             }
         };
-        for FoundTest { components, file, results } in found {
+        for FoundTest { components, file, results, carried } in found {
             let Some((name, above)) = components.split_last() else { continue };
             let directory = self.directory(suite, &above.iter().collect::<PathBuf>(), id);
             let is_plain = |part: &OsString| {
                 let part = part.as_encoded_bytes();
                 !matches!(part, b"" | b"." | b"..") && !part.contains(&b'/')
             };
-            let name = match file {
-                None if components.iter().all(is_plain) => Name::File(name.as_os_str().into()),
-                file => {
-                    let components = components.iter().map(|part| part.to_string_lossy().into_owned());
-                    Name::Made(Arc::new(Detail { components: components.collect(), file, results }))
-                }
+            let name = if file.is_none() && carried.is_none() && components.iter().all(is_plain) {
+                Name::File(name.as_os_str().into())
+            } else {
+                let components = components.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+                Name::Made(Arc::new(Detail { components, file, results, carried }))
             };
             self.tests.push((directory, name));
         }

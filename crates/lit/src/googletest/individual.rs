@@ -101,7 +101,7 @@ fn individual(
             failed |= failures(test)?.is_some() && text(test, "result")? != "SKIPPED";
             let elapsed = seconds(text(test, "time")?)?;
             let components = above.iter().cloned().chain(names.map(str::to_owned)).collect();
-            let detail = Detail { components, file: detail.file.clone(), results: None };
+            let detail = Detail { components, file: detail.file.clone(), ..Detail::default() };
             let outcome = Outcome {
                 started,
                 elapsed: Some(elapsed),
@@ -151,7 +151,12 @@ mod tests {
 
     fn shard(results: &Path) -> Test {
         let components = ["d", ".", "T", "0", "2"].map(str::to_owned).into();
-        let detail = Detail { components, file: Some("/src/d/./T".into()), results: Some(results.into()) };
+        let detail = Detail {
+            components,
+            file: Some("/src/d/./T".into()),
+            results: Some(results.into()),
+            carried: None,
+        };
         Test::with_detail(test_at("S", "d", "x").directory().clone(), Arc::new(detail))
     }
 

@@ -42,7 +42,7 @@ pub(crate) struct Call {
     pub trace: bool,
     /// Whether the answer lists the commands that failed, for updaters.
     pub wants_failures: bool,
-    pub output_limit: usize,
+    pub output_limit: i64,
 }
 
 /// The kind of a call: a script for the internal or an external shell, or a program.
@@ -159,6 +159,8 @@ pub(crate) struct Assignment<'a> {
     pub components: &'a [OsString],
     pub file: Option<&'a Path>,
     pub results: Option<&'a Path>,
+    /// The pickle of a test that is more than its name.
+    pub carried: Option<&'a str>,
     pub marks: crate::suite::Marks,
 }
 
@@ -237,6 +239,7 @@ pub(super) fn request(op: &str, assignment: &Assignment<'_>) -> Request {
         .list("path", assignment.components.iter().map(|part| part.as_encoded_bytes()))
         .optional("file", file.as_deref())
         .optional("results", results.as_deref())
+        .optional("carried", assignment.carried.map(str::as_bytes))
         .raw("marks", format!("{{{}}}", marks.join(",")))
 }
 

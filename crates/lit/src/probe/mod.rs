@@ -175,6 +175,8 @@ pub struct FoundTest {
     pub file: Option<PathBuf>,
     /// File for googletest's results.
     pub results: Option<PathBuf>,
+    /// Its pickle, if the format has given it more than a name.
+    pub carried: Option<String>,
 }
 
 /// Names a suite in a request.
@@ -266,13 +268,18 @@ impl<'g> Probe<'g> {
         }
         let plain = |components: Vec<Text>| {
             let components = components.into_iter().map(Text::into_os).collect();
-            FoundTest { components, file: None, results: None }
+            FoundTest { components, file: None, results: None, carried: None }
         };
         let mut tests: Vec<FoundTest> = reply.tests.unwrap_or_default().into_iter().map(plain).collect();
         for (place, file, results) in reply.details {
             if let Some(test) = tests.get_mut(place) {
                 test.file = Some(file.into_path());
                 test.results = results.map(Text::into_path);
+            }
+        }
+        for (place, pickle) in reply.carried {
+            if let Some(test) = tests.get_mut(place) {
+                test.carried = Some(pickle.into_string());
             }
         }
         Ok(Ok(tests))

@@ -29,13 +29,15 @@ const NOTHING: &str = "/dev/null";
 
 const LOADER: &str = include_str!("../../litprobe/loader.py");
 
-const MODULES: [(&str, &str); 11] = [
+const MODULES: [(&str, &str); 13] = [
     ("litprobe.ahead", include_str!("../../litprobe/ahead.py")),
     ("litprobe", include_str!("../../litprobe/__init__.py")),
+    ("litprobe.carry", include_str!("../../litprobe/carry.py")),
     ("litprobe.describe", include_str!("../../litprobe/describe.py")),
     ("litprobe.execute", include_str!("../../litprobe/execute.py")),
     ("litprobe.later", include_str!("../../litprobe/later.py")),
     ("litprobe.names", include_str!("../../litprobe/names.py")),
+    ("litprobe.plain", include_str!("../../litprobe/plain.py")),
     ("litprobe.pure", include_str!("../../litprobe/pure.py")),
     ("litprobe.session", include_str!("../../litprobe/session.py")),
     ("litprobe.trace", include_str!("../../litprobe/trace.py")),

@@ -85,6 +85,8 @@ pub(super) struct Reply {
     pub tests: Option<Vec<Vec<Text>>>,
     /// Place among the tests, file, and file of googletest's results.
     pub details: Vec<(usize, Text, Option<Text>)>,
+    /// Place among the tests, and the pickle of a test that is more than its name.
+    pub carried: Vec<(usize, Text)>,
     pub group: Option<Text>,
     pub state: Option<State>,
     pub late: Vec<(u32, Changes)>,

@@ -24,8 +24,8 @@ pub struct View<'a> {
     pub external: bool,
     /// The script's limit.
     pub timeout: Option<Duration>,
-    /// Characters shown of each stream (lit 23).
-    pub output_limit: usize,
+    /// Characters shown of each stream (lit 23). If negative, all but so many at its end.
+    pub output_limit: i64,
 }
 
 /// Returns a test's output.
@@ -128,7 +128,7 @@ fn push_stage(out: &mut String, view: &View<'_>, stage: &Stage) {
         return;
     }
     let (redirected_limit, limit) = match view.dialect {
-        Dialect::V19 => (1024, usize::MAX),
+        Dialect::V19 => (1024, i64::MAX),
         Dialect::V23 => (view.output_limit, view.output_limit),
     };
     for file in &stage.redirected {
@@ -157,11 +157,11 @@ fn push_stage(out: &mut String, view: &View<'_>, stage: &Stage) {
 /// Width of the lines above and below a block, beyond their first characters.
 const DASHES: usize = 26;
 
-fn push_block(out: &mut String, title: &str, text: &str, limit: usize, dialect: Dialect) {
+fn push_block(out: &mut String, title: &str, text: &str, limit: i64, dialect: Dialect) {
     if text::strip(text).is_empty() {
         return;
     }
-    let len = text.chars().count();
+    let len = text.chars().count() as i64;
     let mut message = String::new();
     let mut cut = String::new();
     if len > limit {
@@ -171,7 +171,8 @@ fn push_block(out: &mut String, title: &str, text: &str, limit: usize, dialect: 
                 format!("data was truncated ({limit}/{len}) (change limit with -D output_limit=N)")
             }
         };
-        cut.extend(text.chars().take(limit));
+        let kept = if limit < 0 { (len + limit).max(0) } else { limit };
+        cut.extend(text.chars().take(kept as usize));
         cut.push_str("\n...\n");
     }
     let shown = if cut.is_empty() { text } else { &cut };

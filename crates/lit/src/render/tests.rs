@@ -80,6 +80,12 @@ fn colours_are_carried_and_long_output_cut() {
         "-".repeat(25)
     );
     assert_eq!(out, expected);
+    let shown = |limit: i64| {
+        let mut out = String::new();
+        push_block(&mut out, "t", "abcde", limit, Dialect::V23);
+        out.lines().nth(1).map(str::to_owned)
+    };
+    assert_eq!([shown(-2), shown(-9)], [Some("# | abc".to_owned()), Some("# | ".to_owned())]);
     let mut old = String::new();
     push_block(&mut old, "t", "abc", 2, Dialect::V19);
     assert!(old.ends_with("# | ab\n# | ...\n# `---data was truncated--------\n"), "{old}");

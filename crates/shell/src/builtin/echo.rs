@@ -49,7 +49,14 @@ fn compose(mut words: &[Word], to_file: bool, text: &mut String) -> Halting<()> 
             text.push(' ');
         }
         match word {
-            Word::Text(word) if escapes => unescape(word, text)?,
+            Word::Text(word) if escapes => {
+                let before = text.len();
+                let surrogates = unescape(word, text)?;
+                if let Some(surrogates) = surrogates.filter(|_| to_file) {
+                    text.truncate(before);
+                    return Err(surrogates.unencodable());
+                }
+            }
             Word::Text(word) => text.push_str(word),
             Word::Glob(_) => return Err(not_a_string(escapes, to_file)),
         }
@@ -70,9 +77,33 @@ fn not_a_string(escapes: bool, to_file: bool) -> Halt {
     }
 }
 
+/// The first surrogates of a text, which has other characters in their places. They have no UTF-8, so Python cannot write them to a
+/// file, but it keeps them in memory.
+struct Surrogates {
+    first: u32,
+    /// Number of characters before them.
+    place: usize,
+    count: usize,
+}
+
+impl Surrogates {
+    fn unencodable(&self) -> Halt {
+        let Surrogates { first, place, count } = self;
+        let which = match count {
+            1 => format!("character '\\u{first:04x}' in position {place}"),
+            _ => format!("characters in position {place}-{}", place + count - 1),
+        };
+        Halt::exception(
+            "UnicodeEncodeError",
+            format!("'utf-8' codec can't encode {which}: surrogates not allowed"),
+        )
+    }
+}
+
 /// Python's `unicode_escape`. It takes the bytes of the UTF-8 text as Latin-1, so `é` becomes two letters.
-fn unescape(word: &str, out: &mut String) -> Halting<()> {
+fn unescape(word: &str, out: &mut String) -> Halting<Option<Surrogates>> {
     let start_len = out.len();
+    let mut surrogates: Option<Surrogates> = None;
     let bytes = word.as_bytes();
     let mut at = 0;
     while let Some(&b) = bytes.get(at) {
@@ -97,9 +128,14 @@ fn unescape(word: &str, out: &mut String) -> Halting<()> {
             b't' => '\t',
             b'v' => '\x0b',
             b'0'..=b'7' | b'x' | b'u' | b'U' | b'N' => match coded(bytes, at - 2) {
-                Ok((c, end)) => {
+                Ok((code, end)) => {
                     at = end;
-                    c
+                    char::from_u32(code).unwrap_or_else(|| {
+                        let place = out[start_len..].chars().count();
+                        let found = surrogates.get_or_insert(Surrogates { first: code, place, count: 0 });
+                        found.count += usize::from(found.place + found.count == place);
+                        char::REPLACEMENT_CHARACTER
+                    })
                 }
                 Err(error) => {
                     out.truncate(start_len);
@@ -113,11 +149,11 @@ fn unescape(word: &str, out: &mut String) -> Halting<()> {
         };
         out.push(simple);
     }
-    Ok(())
+    Ok(surrogates)
 }
 
-/// Decodes a character given by its code. `start` is the backslash's place. Returns where to continue.
-fn coded(bytes: &[u8], start: usize) -> Halting<(char, usize)> {
+/// Decodes the code of a character. `start` is the backslash's place. Returns where to continue.
+fn coded(bytes: &[u8], start: usize) -> Halting<(u32, usize)> {
     let letter = bytes[start + 1];
     let (first, most, base, reason) = match letter {
         b'x' => (start + 2, 2, 16, "truncated \\xXX escape"),
@@ -136,8 +172,7 @@ fn coded(bytes: &[u8], start: usize) -> Halting<(char, usize)> {
     if value > 0x10ffff {
         return Err(undecodable(bytes, start, end, "illegal Unicode character"));
     }
-    // A lone surrogate has no UTF-8; Python refuses to write it.
-    Ok((char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER), end))
+    Ok((value, end))
 }
 
 fn undecodable(bytes: &[u8], start: usize, end: usize, reason: &str) -> Halt {
@@ -156,7 +191,7 @@ mod tests {
     fn unescaped(word: &str) -> String {
         let mut out = String::new();
         match unescape(word, &mut out) {
-            Ok(()) => out,
+            Ok(_) => out,
             Err(Halt::Exception { message, .. }) => message,
             Err(other) => format!("{other:?}"),
         }
@@ -175,6 +210,27 @@ mod tests {
             unescaped("\\x4"),
             r"'unicodeescape' codec can't decode bytes in position 0-2: truncated \xXX escape"
         );
+    }
+
+    #[test]
+    fn surrogates_cannot_be_written_to_a_file() {
+        let composed = |word: &str, to_file| {
+            let words: Vec<_> = ["-e", "a", word].map(|w| Word::Text(w.to_owned())).into();
+            let mut text = String::new();
+            match compose(&words, to_file, &mut text) {
+                Err(Halt::Exception { kind, message }) => (text, format!("{kind}: {message}")),
+                other => (text, format!("{other:?}")),
+            }
+        };
+        let error = |which: &str| {
+            let text =
+                format!("UnicodeEncodeError: 'utf-8' codec can't encode {which}: surrogates not allowed");
+            ("a ".to_owned(), text)
+        };
+        assert_eq!(composed(r"bé\ud800", true), error(r"character '\ud800' in position 3"));
+        assert_eq!(composed(r"\ud83d\ude00x\ud800", true), error("characters in position 0-1"));
+        assert_eq!(composed(r"\ud800", false), ("a \u{fffd}\n".to_owned(), "Ok(())".to_owned()));
+        assert_eq!(composed(r"\U0001f600", true), ("a \u{1f600}\n".to_owned(), "Ok(())".to_owned()));
     }
 
     #[test]

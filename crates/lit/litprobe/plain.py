@@ -1,0 +1,1 @@
+../../../python/litprobe/plain.py
