@@ -85,6 +85,13 @@ pub(crate) fn note(run: &Run<'_>, transcript: &Transcript) {
     }
 }
 
+/// Records a script that the external shell runs at once, as a failure has to be its own anyway.
+pub(crate) fn note_foreseen(run: &Run<'_>) {
+    if let Some(shells) = run.shells() {
+        shells.count(|counts| *counts.refused.entry("it will probably fail").or_default() += 1);
+    }
+}
+
 /// Runs a script that failed natively with the shell that it asks for.
 pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -> Believed {
     let Some(asked) = as_asked(script) else { return Believed::first(native) };

@@ -120,6 +120,9 @@ fn checked_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> 
     }
     let way = if attempt > 1 || is_foreseen { Way::Cold } else { Way::Warm };
     let asked = if way == Way::Cold { shells::as_asked(script) } else { None };
+    if is_foreseen && asked.is_some() {
+        shells::note_foreseen(run);
+    }
     let script = asked.as_ref().unwrap_or(script);
     let begun = Instant::now();
     let ran = run.once(job, script, way);
