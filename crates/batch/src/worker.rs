@@ -68,6 +68,7 @@ fn run_order(order: Order) -> Result<Vec<Option<Ended>>, String> {
         memory: None,
         farm: None,
         fail_flaky: false,
+        is_replayed: false,
         replay: None,
         order: Turns::default(),
         serially: None,

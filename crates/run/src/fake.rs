@@ -266,6 +266,7 @@ pub(crate) fn settings() -> RunSettings {
         memory: None,
         farm: None,
         fail_flaky: false,
+        is_replayed: false,
         replay: None,
     }
 }

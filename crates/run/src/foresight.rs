@@ -23,13 +23,15 @@ pub(crate) struct Foresight {
 impl Foresight {
     /// Returns whether the first attempt at the job starts its tools cold at once.
     pub(crate) fn starts_cold(&self, run: &Run<'_>, job: JobId) -> bool {
-        // Parity compares all.
-        if run.checks.is_parity() {
+        // Parity compares all, and a replay is there to show what warm starts do.
+        if run.checks.is_parity() || run.settings.is_replayed {
             return false;
         }
         match run.source.likely_failure(job) {
             None => false,
             Some(LikelyFailure::Expected) => true,
+            // It may have failed only warm.
+            Some(LikelyFailure::FailedLast) if run.settings.fail_flaky => false,
             Some(LikelyFailure::FailedLast) => {
                 let [failed, passed] =
                     [&self.failed, &self.passed].map(|count| count.load(Ordering::Relaxed));

@@ -44,6 +44,8 @@ pub struct RunSettings {
     pub farm: Option<Arc<dyn Farm>>,
     /// Whether a test fails that failed when started warm and passed cold (`--fail-flaky`).
     pub fail_flaky: bool,
+    /// Whether this run repeats an earlier one (`--replay`).
+    pub is_replayed: bool,
     /// The command that runs tests again in a given order; `None` if there is none.
     pub replay: Option<Replay>,
     /// The fixed part of the order of jobs.

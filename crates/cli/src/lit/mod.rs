@@ -233,8 +233,9 @@ impl Session<'_> {
                 exit_code::exit(SUCCESS)
             }
             _ => {
-                let launcher =
-                    Arc::new(launcher.with_policy(self.warm.policy(discovered, self.options.workers)));
+                let mut policy = self.warm.policy(discovered, self.options.workers);
+                policy.remembers_doubts &= !self.is_replayed();
+                let launcher = Arc::new(launcher.with_policy(policy));
                 let checks = self.warm.checks();
                 let mut tally = Tally::wanted(&self.options);
                 if self.warm.matches_filechecks() && !self.options.own.no_filecheck {
@@ -281,6 +282,11 @@ impl Session<'_> {
         }
         told(&messages::filters_matched_nothing(discovered.tests.len(), allowed));
         exit_code::exit(if allowed { SUCCESS } else { ERROR })
+    }
+
+    /// Returns whether the run repeats an earlier one, to show what its warm starts do.
+    fn is_replayed(&self) -> bool {
+        !self.options.own.replay.is_empty() || self.asked.tests().is_some()
     }
 
     /// Returns the command that reruns tests of this run.
@@ -372,6 +378,7 @@ impl Session<'_> {
             memory: tally.memory.clone(),
             farm: tally.cluster.clone().map(|cluster| cluster as Arc<dyn hotstart_run::Farm>),
             fail_flaky: options.own.warm.fail_flaky,
+            is_replayed: self.is_replayed(),
             replay: Some(self.replay()),
             order: self.asked.order(plan),
             serially: asked::serially(&options.own),

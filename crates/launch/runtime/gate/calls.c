@@ -345,11 +345,34 @@ static int futex_is_known(long operation)
     }
 }
 
+/* Whether memory overlaps the part of the tool's stack on which the gate works: between the tool's frame and this one, and below, where
+ * further ones will be. What is above is the tool's own loss. In the first thread a slot works elsewhere. */
+static int has_frames(uintptr_t from, size_t size, uintptr_t stack)
+{
+    enum { FRAMES_MAX = 1 << 16, BELOW = 1 << 13, PAGE = 4096 };
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = here - BELOW;
+    return stack - here <= FRAMES_MAX && from < stack && (from >= low || size + PAGE > low - from);
+}
+
+/* Whether a call takes such memory away. */
+static int takes_frames(const struct hs_system_call *call, uintptr_t stack)
+{
+    const long number = call->number;
+    if (number == SYS_brk || (number == SYS_mmap && !(call->d & (MAP_FIXED | MAP_FIXED_NOREPLACE))))
+        return 0;
+    return has_frames((uintptr_t)call->a, (size_t)call->b, stack) ||
+           (number == SYS_mremap && call->d & MREMAP_FIXED && has_frames((uintptr_t)call->e, (size_t)call->c, stack));
+}
+
 /* A refusal may be due to what the worker has mapped beside the tool's own memory. The constructors of a library that is opened now are
  * given the arguments of the zygote, unless the loader was told others. */
-static enum hs_call_outcome map(struct hs_system_call *call)
+static enum hs_call_outcome map(struct hs_system_call *call, uintptr_t stack)
 {
     const long number = call->number, wanted = call->a;
+    if (takes_frames(call, stack)) {
+        hs_call_mark();
+        return HS_CALL_AT_SITE;
+    }
     if (number == SYS_mmap && call->c & PROT_EXEC && !(call->d & MAP_ANONYMOUS) && !hs_loader_is_known())
         hs_call_mark();
     /* The break keeps another distance from what grows down. */
@@ -511,7 +534,7 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_mremap:
     case SYS_mprotect:
     case SYS_madvise:
-        return map(call);
+        return map(call, place->stack);
     case SYS_open: return hs_paths_open(call, AT_FDCWD, (const char *)call->a, call->b);
     case SYS_openat: return hs_paths_open(call, call->a, (const char *)call->b, call->c);
     case SYS_creat: return hs_paths_open(call, AT_FDCWD, (const char *)call->a, O_WRONLY | O_CREAT | O_TRUNC);
@@ -687,7 +710,7 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
 {
     const long number = call->number;
     if (!hs_gate_is_worker())
-        return number == SYS_brk ? map(call) : HS_CALL_NATIVE;
+        return number == SYS_brk ? map(call, place->stack) : HS_CALL_NATIVE;
     if (calls.seen & HS_SEEN_THREADS && __builtin_thread_pointer() != calls.first) {
         if (calls.ends)
             hs_threads_leave();

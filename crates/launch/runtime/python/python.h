@@ -122,6 +122,7 @@ typedef int hs_py_hook(const char *event, hs_py *arguments, void *own);
     X(void *, PyMem_RawMalloc, (size_t))                               \
     X(void, PyMem_RawFree, (void *))                                   \
     X(char *, _Py_GetConfig, (void))                                   \
+    X(void, Py_GetArgcArgv, (int *, wchar_t ***))                      \
     X(void *, PyInterpreterState_Head, (void))                         \
     X(void *, PyInterpreterState_Next, (void *))                       \
     X(void, PyObject_GC_UnTrack, (void *))                             \

@@ -1,6 +1,7 @@
 /* What a tool can see of the process that it runs in: who sent its signals, who has its locks, what lies behind its memory, and what was
  * left below its stack, and what earlier runs have done to its memory. Each way prints a line. */
 #define _GNU_SOURCE
+#include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -384,6 +385,25 @@ static void show_stack(void)
     printf("%d %zu, %d %zu\n", told_flags, told_size, now.ss_flags, now.ss_size);
 }
 
+/* Drops the pages below its stack's end by an instruction of its own: nothing of the process's own is there. */
+static long drop_below(void)
+{
+    enum { PAGE = 4096, PAGES = 16 };
+    volatile char *const low = alloca(2 * PAGES * PAGE);
+    low[PAGES * PAGE] = 1;
+    const uintptr_t from = ((uintptr_t)__builtin_frame_address(0) - 3 * PAGES * PAGE) & -(uintptr_t)PAGE;
+    long result = SYS_madvise;
+#if defined(__x86_64__)
+    __asm__ volatile("mov %%rsp, %%rbx\n\tlea 65536(%%rdi), %%rsp\n\tadd $256, %%rsp\n\tsyscall\n\tmov %%rbx, %%rsp"
+                     : "+a"(result)
+                     : "D"(from), "S"((long)PAGES * PAGE), "d"((long)MADV_DONTNEED)
+                     : "rbx", "rcx", "r11", "memory");
+#else
+    result = madvise((void *)from, PAGES * PAGE, MADV_DONTNEED);
+#endif
+    return result;
+}
+
 #if defined(__x86_64__)
 /* How many vector registers lose their upper half in a system call of the tool's own, wherever the stack is within 64 bytes. */
 static int lost_vectors(void)
@@ -426,6 +446,8 @@ int main(int argc, char **argv)
         behind();
     else if (strcmp(how, "below") == 0)
         below();
+    else if (strcmp(how, "dropped") == 0)
+        printf("dropped %ld\n", drop_below());
     else if (strcmp(how, "vectors") == 0)
         printf("lost %d\n", lost_vectors());
     else if (strcmp(how, "calls") == 0)

@@ -201,6 +201,11 @@ const WARM: &[(&str, &str)] = &[
          k = i.create()\ni.run_string(k, 'import sys, os; print(sys.argv, getattr(sys, \"orig_argv\", 0), os.environ.get(\"A\"), \
          sys.stdin.read(), flush=True)')\ni.destroy(k)\nprint('end')",
     ),
+    (
+        "the arguments that the interpreter was given",
+        "import sys\nprint(sys.argv)\nimport ctypes as c\nn, v = c.c_int(), c.POINTER(c.c_wchar_p)()\n\
+         c.pythonapi.Py_GetArgcArgv(c.byref(n), c.byref(v))\nprint(n.value, v[1:n.value])",
+    ),
     ("hashes of numbers", "import sys\nprint({3, 1, 2}, hash(1.5), sys.hash_info, sys.argv[1:])"),
 ];
 

@@ -34,7 +34,8 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     let starts = |tool: &ToolStatistics| tool.warm_total() + tool.cold_total();
     let mut tools: Vec<_> = statistics.tools.iter().filter(|tool| starts(tool) > 0).collect();
     if tools.is_empty() {
-        return "hotstart: no process was started\n".to_owned();
+        let none = "hotstart: no process was started\n";
+        return none.to_owned() + &foreseen(checks);
     }
     tools.sort_by_key(|tool| (Reverse(starts(tool)), &tool.program));
     let mut text = "hotstart: how processes were started, and why cold\n".to_owned();
@@ -60,20 +61,21 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     }
     let (warm, cold) = totals(statistics);
     row(&mut text, warm, cold, tools.iter().map(|tool| tool.saved()).sum(), "in all");
-    let CheckCounts { confirmed, foreseen, compared, nondeterministic, faults, .. } = checks;
+    let CheckCounts { confirmed, compared, nondeterministic, faults, .. } = checks;
     let faults = faults + not_restored(statistics).count() as u64;
     let _ = writeln!(
         text,
         "hotstart: failures confirmed cold: {confirmed}; tests run both ways: {compared}; of these not \
          deterministic by themselves: {nondeterministic}; faults of hotstart: {faults}"
     );
-    if foreseen > 0 {
-        let _ = writeln!(
-            text,
-            "hotstart: tests only run cold, as they are to fail or failed last time: {foreseen}"
-        );
+    text + &foreseen(checks)
+}
+
+fn foreseen(CheckCounts { foreseen, .. }: CheckCounts) -> String {
+    match foreseen {
+        0 => String::new(),
+        _ => format!("hotstart: tests only run cold, as they are to fail or failed last time: {foreseen}\n"),
     }
-    text
 }
 
 /// Appends a tool's allocator, if one was chosen, and the ways of its warm starts, or why there were none.

@@ -43,6 +43,8 @@ pub(super) struct WarmSettings {
     /// Whether Python scripts are started warm.
     python: bool,
     python_share_seed: bool,
+    /// Whether commands whose runs were doubtful start cold: not where the runs themselves are looked at.
+    remembers_doubts: bool,
     /// Whether to report how each tool was started.
     pub explain: bool,
 }
@@ -71,6 +73,7 @@ impl WarmSettings {
             explain: options.explain || file.explain.unwrap_or(false),
             parity: options.parity,
             python: options.python,
+            remembers_doubts: options.parity.is_none() && !options.fail_flaky,
             python_share_seed: options.python_share_seed,
         }
     }
@@ -162,7 +165,7 @@ impl WarmSettings {
             python: self.python,
             share_hash_seed: self.python_share_seed,
             on_doubt: OnDoubt::Repeat,
-            remembers_doubts: self.parity.is_none(),
+            remembers_doubts: self.remembers_doubts,
             observe_after,
             cache: hotstart_launch::cache_directory(),
             audit_one_in: if self.parity == Some(Parity::Reset) { 1 } else { default.audit_one_in },
