@@ -118,6 +118,8 @@ fn it_is_believed_as_long_as_nothing_has_changed() {
     assert!(text.contains("Passed: 1") && text.contains(PASSED), "{text}");
     let text = space.lit(bad);
     assert!(text.contains("Failed: 1") && text.contains("Couldn't match"), "{text}");
+    // A test that failed is only run cold the next time.
+    assert!(space.lit(good).contains("Passed: 1"));
 
     for variable in ["PYTHONPATH=/x", "PYTHONOPTIMIZE=1", "FILECHECK_FEATURE_ENABLE=MLIR_REGEX_CLS"] {
         let text = space.lit(&format!("echo b1 1 | env {variable} filecheck %s"));
@@ -135,6 +137,7 @@ fn it_is_believed_as_long_as_nothing_has_changed() {
         assert!(text.contains(NOT_YET), "{name}: {text}");
     }
 
+    assert!(space.lit(good).contains("Passed: 1"));
     let matcher = space.package().join("matcher.py");
     let source = fs::read_to_string(&matcher).unwrap();
     fs::write(&matcher, source.replace("return 1", "return 0")).unwrap();

@@ -4,7 +4,7 @@ use crate::compare::compare;
 use crate::suite::Suite;
 
 /// Local configs, by the name of their directories.
-const CONFIGS: [(&str, &str); 58] = [
+const CONFIGS: [(&str, &str); 57] = [
     ("plain", ""),
     ("value-int", "config.substitutions.append(('%n', 5))"),
     ("value-none", "config.substitutions.append(('%n', None))"),
@@ -53,7 +53,6 @@ const CONFIGS: [(&str, &str); 58] = [
     ("time-text", "config.maxIndividualTestTime = '60'"),
     ("time-none", "config.maxIndividualTestTime = None"),
     ("time-true", "config.maxIndividualTestTime = True"),
-    ("time-infinite", "config.maxIndividualTestTime = float('inf')"),
     ("suffixes-text", "config.suffixes = '.t'"),
     ("suffixes-tuple", "config.suffixes = {('.t', '.u')}"),
     ("excludes-int", "config.excludes = [5, 'd.t']"),

@@ -106,7 +106,9 @@ fn a_test_that_is_nondeterministic_by_itself_is_told_apart() {
 fn a_test_that_is_expected_to_fail_is_flaky_if_it_passes_warm() {
     let suite = suite();
     suite.file("c.test", PASSES_WARM);
-    run(&suite, &[]).ends_with(0).has("XFAIL: t :: c.test").warns("t :: c.test failed when its tools");
+    // Otherwise it would only run cold.
+    let parity = "--parity=fork";
+    run(&suite, &[parity]).ends_with(0).has("XFAIL: t :: c.test").warns("t :: c.test failed when its tools");
     std::fs::remove_file(suite.path("seen")).expect("it ran");
-    run(&suite, &["--fail-flaky"]).ends_with(1).has("FAIL: t :: c.test");
+    run(&suite, &[parity, "--fail-flaky"]).ends_with(1).has("FAIL: t :: c.test");
 }
