@@ -1,8 +1,10 @@
 //! A small suite in a private directory, and runs of the real binary over it.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 /// The directory of a suite; removed when dropped.
 pub struct Suite {
@@ -70,9 +72,9 @@ impl Suite {
     }
 }
 
-/// Lets the command find the reference `lit`, and hides the caller's own settings.
+/// Lets the command find the reference `lit`, and hides the caller's own settings and what hotstart remembers of the user's tools.
 pub fn prepare(command: &mut Command) {
-    command.env("HOTSTART_LIT_PYTHON", lit_python());
+    command.env("HOTSTART_LIT_PYTHON", lit_python()).env("HOTSTART_CACHE_DIR", cache());
     for name in
         ["LIT_OPTS", "HOTSTART_CONFIG", "LIT_FILTER", "LIT_XFAIL", "LIT_MAX_WORKERS", "FILECHECK_OPTS"]
     {
@@ -88,6 +90,20 @@ pub fn lit_python() -> PathBuf {
     let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
     assert!(venv.exists(), "no Python with the lit package: run `make venv`, or set HOTSTART_LIT_PYTHON");
     venv
+}
+
+/// Returns the directory where hotstart remembers tools: one for all tests, which is kept, since observing a tool takes seconds.
+/// Commands that started cold because they were doubtful in an earlier run of the same tests would be no warm starts, so those are
+/// forgotten.
+fn cache() -> &'static Path {
+    static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hotstart-cache");
+        if let Err(error) = fs::remove_file(cache.join("doubtful-commands")) {
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{}: {error}", cache.display());
+        }
+        cache
+    });
+    &CACHE
 }
 
 /// The output and the exit code of a finished run.
