@@ -8,7 +8,6 @@
 #if defined(__x86_64__)
 #include <asm/ldt.h>
 #include <asm/prctl.h>
-#include <x86intrin.h>
 
 struct x87 {
     uint16_t control, reserved0, status, reserved1, tags, reserved2;
@@ -73,20 +72,20 @@ OBSERVE(x87_calculates)
 
 DISTURB(mxcsr_flush)
 {
-    _mm_setcsr(_mm_getcsr() | 0x8040);
-    say("%x", _mm_getcsr() & 0xffc0);
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
+    say("%x", __builtin_ia32_stmxcsr() & 0xffc0);
 }
 
 DISTURB(mxcsr_round)
 {
-    _mm_setcsr(_mm_getcsr() | 0x6000);
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x6000);
     say("set");
 }
 
 /* Without the flag for inexact results, which anything may raise. */
 OBSERVE(mxcsr_show)
 {
-    say("%x", _mm_getcsr() & ~0x20u);
+    say("%x", __builtin_ia32_stmxcsr() & ~0x20u);
 }
 
 OBSERVE(sse_denormal)
@@ -97,7 +96,7 @@ OBSERVE(sse_denormal)
 
 OBSERVE(flags_show)
 {
-    say("%lx", (unsigned long)__readeflags() & 0x40400);
+    say("%lx", (unsigned long)__builtin_ia32_readeflags_u64() & 0x40400);
 }
 
 OBSERVE(selectors_show)
@@ -172,7 +171,7 @@ OBSERVE(identity_probe)
 
 static void ask_clock(void)
 {
-    (void)__rdtsc();
+    (void)__builtin_ia32_rdtsc();
 }
 
 OBSERVE(clock_probe)

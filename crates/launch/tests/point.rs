@@ -175,8 +175,9 @@ fn what_depends_on_where_strings_lie_is_as_it_should_be() {
         "CHUNKS",
         "INEXACT",
     ] {
+        let victim = early(what);
         for launcher in [unaudited(), audited()] {
-            compare(&early(what), &launcher, same_environment);
+            compare(&victim, &launcher, same_environment);
         }
     }
     for what in ["INSIDE", "PLACE", "LEAVES"] {

@@ -37,6 +37,8 @@ pub struct Settings {
     pub platform: Vec<(String, String)>,
     /// How long a service that cannot be reached is asked again.
     pub patience: Duration,
+    /// How long one is asked that has not answered yet.
+    pub first_patience: Duration,
 }
 
 /// The end of an action.
@@ -142,6 +144,7 @@ pub(crate) fn connect(settings: &Settings) -> Result<(tokio::runtime::Runtime, S
             exec: Connection::new(&settings.exec, &settings.tls, headers.clone())?,
             cache: Connection::new(&settings.cache, &settings.tls, headers)?,
             patience: settings.patience,
+            first_patience: settings.first_patience,
             meter: Meter::default(),
             present: Mutex::default(),
             uploading: tokio::sync::Mutex::default(),

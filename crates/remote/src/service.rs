@@ -64,6 +64,8 @@ pub(crate) struct Service {
     pub cache: Connection,
     /// How long a call is repeated.
     pub patience: Duration,
+    /// The same for a service that has not answered yet: as a rule, its address is wrong.
+    pub first_patience: Duration,
     pub meter: Meter,
     /// Blobs that the storage has.
     pub present: Mutex<HashSet<Digest>>,
@@ -113,8 +115,11 @@ pub(crate) fn told(status: &Status) -> String {
 
 /// Repeats a call until it succeeds, fails for good, or has taken too long.
 macro_rules! repeatedly {
-    ($service:expr, $call:expr) => {{
-        let mut pauses = Pauses::new($service.patience);
+    ($service:expr, $call:expr) => {
+        repeatedly!($service, $service.patience, $call)
+    };
+    ($service:expr, $patience:expr, $call:expr) => {{
+        let mut pauses = Pauses::new($patience);
         loop {
             match $call.await {
                 Ok(answer) => break Ok(answer),
@@ -135,7 +140,7 @@ impl Service {
         for (connection, executes) in exec.into_iter().chain([(&self.cache, false)]) {
             let asked = || api::GetCapabilitiesRequest { instance_name: connection.instance.clone() };
             let answer: Result<api::ServerCapabilities, Status> =
-                repeatedly!(self, connection.unary(METHOD, asked()));
+                repeatedly!(self, self.first_patience, connection.unary(METHOD, asked()));
             let answer = answer.map_err(|status| Trouble::Gone(told(&status)))?;
             let functions = answer.cache_capabilities.map(|of| of.digest_functions).unwrap_or_default();
             if !functions.is_empty() && !functions.contains(&api::SHA256) {

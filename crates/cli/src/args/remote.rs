@@ -11,6 +11,8 @@ const BATCH: usize = 800;
 const SLOTS: usize = 64;
 /// Seconds for which a service that cannot be reached is asked again.
 const PATIENCE: u64 = 60;
+/// The same if it has not answered yet.
+const FIRST_PATIENCE: u64 = 10;
 
 /// Where tests run, as typed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,7 +81,8 @@ impl RemoteOptions {
             tls: Tls { authorities: self.authorities.clone(), identity: self.identity()? },
             headers: self.headers.clone(),
             platform: self.platform.clone(),
-            patience: Duration::from_secs(self.patience()),
+            patience: Duration::from_secs(self.patience.unwrap_or(PATIENCE)),
+            first_patience: Duration::from_secs(self.patience.unwrap_or(FIRST_PATIENCE)),
         })
     }
 
@@ -91,11 +94,6 @@ impl RemoteOptions {
     /// Returns the number of actions at a time.
     pub fn slots(&self) -> usize {
         self.slots.unwrap_or(SLOTS)
-    }
-
-    /// Returns how many seconds a service that cannot be reached is asked again.
-    pub fn patience(&self) -> u64 {
-        self.patience.unwrap_or(PATIENCE)
     }
 }
 

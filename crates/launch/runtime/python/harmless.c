@@ -28,6 +28,9 @@ static struct {
     enum fate fate;
 } known[TYPES];
 static size_t known_count;
+/* The file that will close each descriptor. */
+enum { DESCRIPTORS_MAX = 64 };
+static const hs_py *owners[DESCRIPTORS_MAX];
 /* Libraries that were there before the interpreter began. */
 static uintptr_t first[OBJECTS];
 static size_t first_count;
@@ -413,13 +416,18 @@ static int is_reader(hs_py *file, const char *inner, enum fate fate)
     return is_it;
 }
 
-/* Whether to close the descriptor of a file succeeds: since 3.13 the interpreter reports an error. */
+/* Whether to close the descriptor of a file succeeds: since 3.13 the interpreter reports an error. Of two files with one descriptor, the
+ * second would fail. */
 static int closes(hs_py *file)
 {
     hs_py *closed = hs_py_api.PyObject_GetAttrString(file, "closed");
     hs_py *number = hs_py_api.PyObject_CallMethod(file, "fileno", NULL);
-    const int is_open = number && fcntl((int)hs_py_api.PyLong_AsLong(number), F_GETFD) >= 0;
-    const int is_it = is_open || (closed && hs_py_api.PyLong_AsLong(closed) == 1);
+    const long descriptor = number ? hs_py_api.PyLong_AsLong(number) : -1;
+    int is_it = closed && hs_py_api.PyLong_AsLong(closed) == 1;
+    if (descriptor >= 0 && descriptor < DESCRIPTORS_MAX && fcntl((int)descriptor, F_GETFD) >= 0) {
+        is_it |= !owners[descriptor] || owners[descriptor] == file;
+        owners[descriptor] = file;
+    }
     hs_py_api.PyErr_Clear();
     hs_python_forget(&closed);
     hs_python_forget(&number);
@@ -555,6 +563,7 @@ int hs_python_ends_unseen(const struct hs_py_method *asks_debugging, hs_py *list
     if (lists_objects)
         free_of_classes = environment && environment->type->flags & HS_PY_HEAP_TYPE ? environment->type->dealloc : NULL;
     memset(known, 0, sizeof known);
+    memset(owners, 0, sizeof owners);
     known_count = 0;
     /* Without the switch, the collector might run meanwhile. */
     if (!hs_python_is_alone() || !reference || !free_of_classes || !hs_py_api.collect || !note_streams() ||

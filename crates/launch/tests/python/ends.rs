@@ -200,6 +200,10 @@ const SEEN: &[(&str, &str)] = &[
         "import os\nn = sys.argv[1:]\no = [open('/etc/passwd')]; o.append(o)\nos.close(o[0].fileno())\ndel o",
     ),
     (
+        "two files with one descriptor",
+        "n = sys.argv[1:]\nf = open('/etc/passwd')\no = [f, open(f.fileno())]; o.append(o)\ndel f, o",
+    ),
+    (
         "what modules of the library keep",
         "import threading, random, logging, time, posix, _io\nn = sys.argv[1:]\nthreading.main_thread().d = D('thread')\n\
          random._inst.d = D('generator')\nlogging.d = D('logging')\ntime.d = D('time')\nposix.d = D('posix')\n_io.d = D('io')\n\
