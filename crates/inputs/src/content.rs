@@ -10,7 +10,6 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::input::Stamp;
-use crate::systems;
 
 /// A BLAKE3 hash.
 pub type Hash = [u64; 4];
@@ -47,7 +46,7 @@ pub(crate) fn is_settled(stamp: &Stamp) -> bool {
 
 /// Returns whether the stamp alone tells later that the file is still the same.
 pub(crate) fn is_told_by_stamp(path: &Path, stamp: &Stamp) -> bool {
-    is_settled(stamp) && systems::stamps_changes(path)
+    is_settled(stamp) && hotstart_launch::stamps_changes(path)
 }
 
 /// Reads the file; it must look like `stamp` before and after.

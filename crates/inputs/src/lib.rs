@@ -15,7 +15,6 @@ mod input;
 #[cfg(target_arch = "x86_64")]
 mod program;
 mod surroundings;
-mod systems;
 mod verdicts;
 #[cfg(target_arch = "x86_64")]
 mod walk;

@@ -14,7 +14,6 @@ use rustix::io::Errno;
 
 use crate::content;
 use crate::input::{Input, Looks, Stamp, State, is_nothing, names_in};
-use crate::systems;
 
 /// Why a test's inputs cannot be told.
 pub(crate) type Refusal = String;
@@ -179,7 +178,7 @@ impl Walk {
         }
         // A link may lead elsewhere, but its directory is in the same file system.
         let here = if path.is_symlink() { path.parent().unwrap_or(path) } else { path };
-        if !systems::holds_files(here) {
+        if !hotstart_launch::holds_files(here) {
             return Err(format!("looks at '{}', in a file system that is on no list", path.display()));
         }
         self.devices.insert(device);

@@ -9,6 +9,7 @@ mod ahead;
 mod doubts;
 pub(crate) mod eligible;
 mod exe;
+mod file_systems;
 mod files;
 mod identity;
 pub(crate) mod image;
@@ -33,10 +34,11 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 pub use ahead::Ahead;
+pub use file_systems::{holds_files, reports_changes, stamps_changes};
 pub use files::StatCache;
 pub use image::needed_glibc;
 pub use key::is_read_by_libraries;
-pub use made_up::{leads_through_made_up, stamps_files};
+pub use made_up::leads_through_made_up;
 pub use policy::{Choice, Clones, Nested, OnDoubt, Policy, cache_directory};
 pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};
 

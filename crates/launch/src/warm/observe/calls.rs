@@ -13,8 +13,9 @@ use super::unknown::unknown;
 use super::{Refusal, old};
 use crate::Reason;
 use crate::warm::eligible;
+use crate::warm::file_systems::reports_changes;
 use crate::warm::identity::Aspect;
-use crate::warm::made_up::{is_made_up, leads_through_made_up, stamps_files};
+use crate::warm::made_up::{is_made_up, leads_through_made_up};
 use crate::warm::wire;
 
 /// A system call at its entry.
@@ -446,7 +447,7 @@ fn settle(run: &mut Run<'_>, call: Entry, dir: i32, path: &Path, aspect: Aspect)
         return refuse(reason, format!("'{}'", path.display()));
     }
     let meta = std::fs::metadata(&path);
-    if meta.is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) || !stamps_files(&real) {
+    if meta.is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) || !reports_changes(&real) {
         return refuse(Reason::ReadsSystem, format!("'{}'", path.display()));
     }
     run.watch(&path, aspect);

@@ -24,7 +24,7 @@ use crate::warm::key::Looks;
 const FORMAT: &[u8] = b"hotstart constructors 9";
 /// A hash of the sources that hold the rules: a hotstart with stricter rules must not trust the results of older ones.
 const RULES: u64 = {
-    let sources: [&[u8]; 28] = [
+    let sources: [&[u8]; 29] = [
         include_bytes!("block.rs"),
         include_bytes!("calls.rs"),
         include_bytes!("compare.rs"),
@@ -47,6 +47,7 @@ const RULES: u64 = {
         include_bytes!("vary.rs"),
         include_bytes!("../../sys/vdso.rs"),
         include_bytes!("../made_up.rs"),
+        include_bytes!("../file_systems.rs"),
         include_bytes!("../eligible.rs"),
         include_bytes!("../exe.rs"),
         include_bytes!("../files.rs"),

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use hotstart_launch::{leads_through_made_up, stamps_files};
+use hotstart_launch::{leads_through_made_up, reports_changes};
 
 /// Ways in which a config can look at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,7 +93,7 @@ pub(super) fn is_telling(look: Look, path: &Path) -> bool {
     }
     let is_whole = matches!(look, Look::Content | Look::Listing) || is_module(path);
     let is_plain = fs::metadata(path).map_or(true, |data| data.is_file() || data.is_dir());
-    !leads_through_made_up(path) && (!is_whole || is_plain && stamps_files(path))
+    !leads_through_made_up(path) && (!is_whole || is_plain && reports_changes(path))
 }
 
 /// File clocks advance in steps, so that two changes can have the same time. A file that changed within this time could change again
