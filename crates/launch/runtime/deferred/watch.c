@@ -30,8 +30,8 @@
 #define AUTODISARM (1U << 31)
 /* The kernel has one or two mappings of its clocks: "[vvar]", "[vvar_vclock]". */
 #define CLOCKS_MAX 4
-/* The checks of alignment and the flag of CPUID: no ordinary instruction changes these, as it does the others. */
-#define FLAGS_THAT_STAY (1ul << 18 | 1ul << 21)
+/* Nested tasks, the checks of alignment and the flag of CPUID: no ordinary instruction changes these, as it does the others. */
+#define FLAGS_THAT_STAY (1ul << 14 | 1ul << 18 | 1ul << 21)
 
 /* Whether a run is watched. The strings that strings.c hides, and `clocks`, cannot be read then. The action of SIGSEGV and its stack are
  * the runtime's, and the tool is shown its own. */
