@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 58] = [
+const SOURCES: [&str; 59] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -32,6 +32,7 @@ const SOURCES: [&str; 58] = [
     "reset/memory.c",
     "gate/gate.c",
     "gate/sites.c",
+    "gate/slots.c",
     "gate/calls.c",
     "gate/cancel.c",
     "gate/children.c",

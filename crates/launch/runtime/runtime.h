@@ -417,6 +417,8 @@ HS_HIDDEN int hs_table_names_connection(const struct hs_system_call *call);
 /* stacks.c */
 HS_HIDDEN void hs_stacks_begin(void);
 HS_HIDDEN void hs_stacks_note(void *thread, uintptr_t low, uintptr_t high);
+HS_HIDDEN void hs_stacks_note_depth(void);
+HS_HIDDEN int hs_stacks_have_grown_into(uintptr_t from, size_t size);
 HS_HIDDEN int hs_stacks_have_room(uintptr_t pointer);
 
 /* signals.c */
@@ -457,13 +459,27 @@ HS_HIDDEN enum hs_call_outcome hs_usage_limit(struct hs_system_call *call);
 
 /* sites.c. Bytes of a system call and the comparison behind it. */
 #define HS_TAIL_BYTES 8
+/* Bytes of a system call, and of what loads its number. */
+#define HS_CALL_BYTES 2
+#define HS_MOVE_BYTES 5
 HS_HIDDEN void hs_sites_open(uintptr_t from, uintptr_t to);
 HS_HIDDEN HS_GENERAL int hs_sites_tail_is_free(uintptr_t site);
 
+/* slots.c: makes calls for instructions of the tool's. */
+HS_HIDDEN int hs_slots_take_stack(void);
+HS_HIDDEN void hs_slots_begin(void);
+HS_HIDDEN int hs_slots_is_call(uintptr_t place);
+HS_HIDDEN const unsigned char *hs_slots_find(uintptr_t back);
+HS_HIDDEN const unsigned char *hs_slots_make(uintptr_t back, const unsigned char *load);
+HS_HIDDEN int hs_slots_set_writable(int is);
+HS_HIDDEN uintptr_t hs_slots_way(uintptr_t back);
+HS_HIDDEN int hs_slots_leave(long long *registers);
+
 /* gate.c: has every system call of a run come to calls.c. */
 HS_HIDDEN void hs_gate_prepare(void);
-HS_HIDDEN int hs_gate_take_stack(void);
 HS_HIDDEN void hs_gate_restorer(void);
+HS_HIDDEN int hs_gate_follows(void);
+HS_HIDDEN int hs_gate_set_writable(uintptr_t from, uintptr_t to, int is);
 HS_HIDDEN int hs_gate_open(void);
 HS_HIDDEN int hs_gate_open_again(void);
 HS_HIDDEN void hs_gate_close(void);

@@ -163,15 +163,20 @@ static void normalize(struct hs_arrival *at)
         memcpy(at->extended, &(uint16_t){0x37f}, sizeof(uint16_t));
 }
 
+/* Which parts are in use, as a tool may ask (xgetbv), agrees too. Only whether x87 is may change without the tool. */
 static int same_extended(const struct hs_arrival *then, const struct hs_arrival *now)
 {
+    enum { PRESENT = 512, PARTS = 512 + 64, X87 = 1 };
     static struct hs_arrival a, b;
+    uint64_t in_a, in_b;
     a = *now;
     b = *then;
     normalize(&a);
     normalize(&b);
-    return memcmp(a.extended, b.extended, 512) == 0 &&
-           memcmp(a.extended + 512 + 64, b.extended + 512 + 64, sizeof a.extended - 512 - 64) == 0;
+    memcpy(&in_a, a.extended + PRESENT, sizeof in_a);
+    memcpy(&in_b, b.extended + PRESENT, sizeof in_b);
+    return !((in_a ^ in_b) & ~(uint64_t)X87) && memcmp(a.extended, b.extended, PRESENT) == 0 &&
+           memcmp(a.extended + PARTS, b.extended + PARTS, sizeof a.extended - PARTS) == 0;
 }
 
 /* Whether all registers of two arrivals agree. Notes which of the saved ones are to be computed. */

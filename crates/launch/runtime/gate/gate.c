@@ -3,16 +3,13 @@
  * The kernel hands each system call to a handler (PR_SET_SYSCALL_USER_DISPATCH, Linux 5.11), whether libc, ld.so or an instruction of the
  * tool's makes it. Only calls in the runtime's own text are exempt. calls.c decides what happens to it. A signal for each call would cost
  * more than most calls. So an instruction of libc or ld.so that has come here once is replaced, between two runs, by a jump to a slot in
- * the runtime's text. The slot asks calls.c by a plain call, and makes the system call itself. Runs in processes of their own tell the
+ * the runtime's text (slots.c). Runs in processes of their own tell the
  * zygote of such instructions, which replaces them before it forks again. It has replaced those of common calls before: the frame of a
  * signal would stay on the tool's stack.
  *
  * The replaced instruction is `mov $number, %eax` right before the `syscall`, which stays: a jump to that alone still comes to the handler.
  * Since glibc 2.41 one `syscall` makes all calls at which a thread can be cancelled, and the number comes from the stack; there it is
  * `mov n(%rsp), %rax`. Without such an instruction it is the `syscall` with the comparison behind it (sites.c).
- *
- * In the first thread the slot works on a stack of the runtime's, so that it leaves nothing on the tool's: a function that is called later
- * may read what it has not written.
  *
  * The kernel turns the dispatch off in children and new threads. Threads turn it on for themselves (threads.c). The gate does not concern
  * a child: a page that the kernel clears for children tells it apart.
@@ -43,44 +40,10 @@
 #define X32 0x40000000l
 
 #define PAGE 4096ul
-#define CALL_BYTES 2
-#define MOVE_BYTES 5
 /* Before these, more of the same instruction, or of the one before, is looked at. */
 #define PREFIX_BYTES 8
 #define JUMP_BYTES 5
-#define SLOT_BYTES 64
-#define SLOTS 256
 #define SITES_MAX 1024
-/* Of the runtime's stack, below which nothing is mapped. */
-#define STACK_BYTES (64 * 1024ul)
-
-/* Offsets in a slot:  0 what loads the number, or nothing  5 lea native(%rip), %rcx   12 jmp hs_gate_entry
- *                     17 native: syscall   19 cmp $-4096, %rax   25 jmp *back(%rip)   32 back: where the site goes on
- * The comparison does no harm where it is not the site's own: a system call may change the flags. */
-#define NATIVE 17
-#define BACK 32
-
-/* To an unwinder a slot is a frame that was called, with all registers, from the address in it (at BACK; register 16 is rip). */
-__asm__(".pushsection .text\n\t.balign 4096\n\t.globl hs_gate_slots\n\t.hidden hs_gate_slots\n"
-        "hs_gate_slots:\n\t.cfi_startproc simple\n\t.cfi_signal_frame\n\t.cfi_def_cfa rsp, 0\n\t"
-        ".cfi_escape 0x10, 0x10, 0x07, 0x80, 0x00, 0x09, 0xc0, 0x1a, 0x23, 0x20\n\t"
-        ".fill 16384, 1, 0xcc\n\t.cfi_endproc\n\t.balign 4096\n\t.popsection");
-extern unsigned char hs_gate_slots[SLOTS * SLOT_BYTES];
-
-/* A slot's call, as hs_gate_entry makes it. */
-struct passage {
-    struct hs_system_call call;
-    uintptr_t rbp, rbx;
-    uintptr_t next;  /* the slot's native part */
-    uintptr_t stack; /* as it is in the slot */
-};
-
-/* Where the first thread works. `free` is 0 while it does: a handler that interrupts it then works on the stack that it has. One that
- * leaves by siglongjmp leaves it so for the rest of the run. */
-__attribute__((used)) static struct {
-    void *first; /* the thread's pointer */
-    uintptr_t free, high;
-} work;
 
 struct range {
     uintptr_t low, high;
@@ -93,18 +56,16 @@ struct reported {
     volatile uintptr_t sites[SITES_MAX];
 };
 
-/* Calls of the tool are dispatched while `selector` is SELECTOR_BLOCK: in a run only. Slot i, for i < slot_count, goes on at slot_back[i];
- * `lock` guards the slots. Any thread adds to `sites` in a run. Text is patched between two runs, or in the zygote. */
+/* Calls of the tool are dispatched while `selector` is SELECTOR_BLOCK: in a run only. Any thread adds to `sites` in a run.
+ * Text is patched between two runs, or in the zygote, while there is one thread only. */
 static struct {
     volatile char selector;
     struct range own;         /* the runtime's text: its calls are not dispatched */
     struct range patched[2];  /* text of libc and ld.so */
     uintptr_t sites[SITES_MAX]; /* instructions that came to the handler and are not patched */
     uint32_t site_count;
-    uintptr_t slot_back[SLOTS];
-    uint32_t slot_count;
     struct hs_action theirs; /* the tool's action for SIGSYS */
-    int lock, is_revealed;
+    int is_revealed;
     int is_open; /* all text that may be patched can be written, in patch_all_common */
     volatile int *alive;       /* nonzero in the worker only: the kernel clears its page for children */
     struct reported *reported; /* NULL if there is no such page */
@@ -120,78 +81,6 @@ int hs_gate_is_worker(void)
     return gate.alive && *gate.alive;
 }
 
-/* rcx and r11 are free, as a system call changes them. */
-__attribute__((naked, used)) static void hs_gate_entry(void)
-{
-    /* To an unwinder it is a part of the slot's frame. */
-    __asm__(".cfi_signal_frame\n\t.cfi_def_cfa rsp, 0\n\t.cfi_escape 0x10, 0x10, 0x02, 0x72, 0x0f\n\t"
-            "mov %fs:0, %r11\n\tcmp work(%rip), %r11\n\tjne 1f\n\t"
-            "mov work+8(%rip), %r11\n\ttest %r11, %r11\n\tje 1f\n\t"
-            "movq $0, work+8(%rip)\n\txchg %r11, %rsp\n\t.cfi_def_cfa r11, 0\n\tjmp 2f\n"
-            "1:\tmov %rsp, %r11\n\tlea -128(%rsp), %rsp\n"
-            "2:\tpush %r11\n\tpush %rcx\n\tpush %rbx\n\tpush %rbp\n\t"
-            "push %r9\n\tpush %r8\n\tpush %r10\n\tpush %rdx\n\tpush %rsi\n\tpush %rdi\n\tpush %rax\n\t"
-            /* The frame is rbx+80 -> stack; registers are at rbx+n, and the address that follows is in the slot that rbx+72 leads to. */
-            "mov %rsp, %rbx\n\t.cfi_escape 0x0f, 0x04, 0x73, 0xd0, 0x00, 0x06\n\t"
-            ".cfi_escape 0x10, 0x10, 0x06, 0x73, 0xc8, 0x00, 0x06, 0x23, 0x0f\n\t"
-            ".cfi_escape 0x10, 0x03, 0x03, 0x73, 0xc0, 0x00\n\t.cfi_escape 0x10, 0x06, 0x02, 0x73, 0x38\n\t"
-            ".cfi_escape 0x10, 0x09, 0x02, 0x73, 0x30\n\t.cfi_escape 0x10, 0x08, 0x02, 0x73, 0x28\n\t"
-            ".cfi_escape 0x10, 0x0a, 0x02, 0x73, 0x20\n\t.cfi_escape 0x10, 0x01, 0x02, 0x73, 0x18\n\t"
-            ".cfi_escape 0x10, 0x04, 0x02, 0x73, 0x10\n\t.cfi_escape 0x10, 0x05, 0x02, 0x73, 0x08\n\t"
-            ".cfi_escape 0x10, 0x00, 0x02, 0x73, 0x00\n\t"
-            "mov %rsp, %rdi\n\tand $-16, %rsp\n\tcld\n\tcall hs_gate_called\n\t"
-            "mov %rbx, %rsp\n\t"
-            "pop %rax\n\tpop %rdi\n\tpop %rsi\n\tpop %rdx\n\tpop %r10\n\tpop %r8\n\tpop %r9\n\t"
-            "pop %rbp\n\tpop %rbx\n\tpop %rcx\n\tpop %r11\n\t.cfi_def_cfa r11, 0\n\t"
-            "cmp work+16(%rip), %rsp\n\tjne 3f\n\t"
-            "xchg %r11, %rsp\n\t.cfi_def_cfa rsp, 0\n\tmov %r11, work+8(%rip)\n\tjmp *%rcx\n"
-            "3:\tmov %r11, %rsp\n\tjmp *%rcx");
-}
-_Static_assert(sizeof(struct passage) == 88, "as hs_gate_entry makes it");
-
-/* A patched site was reached: makes the call, or leaves it to the slot. */
-__attribute__((used)) static void hs_gate_called(struct passage *passage)
-{
-    const struct hs_call_place place = {*(const uintptr_t *)(passage->next - NATIVE + BACK), passage->stack, NULL};
-    /* Between two runs the runtime itself calls libc. */
-    if (gate.is_revealed || gate.selector == SELECTOR_ALLOW)
-        return;
-    void *const before = hs_cancel_begin(NULL);
-    const enum hs_call_outcome outcome = hs_call_decide(&passage->call, &place);
-    hs_cancel_end(before);
-    hs_watch_wipe();
-    switch (outcome) {
-    case HS_CALL_DONE: passage->next += CALL_BYTES; break;
-    case HS_CALL_AT_SITE: hs_gate_reveal(); break;
-    case HS_CALL_ARRIVES: passage->next = hs_watch_arrive_by_slot(passage->next - NATIVE); break;
-    case HS_CALL_VFORKS: passage->next = (uintptr_t)hs_children_branch; break;
-    default: break;
-    }
-}
-
-/* Where a call that came by a signal goes on. It lies in the signal's frame, which nobody reads any more by then: in its siginfo, since the
- * kernel takes the rest of the frame, up to the red zone, for the registers that it restores. */
-struct way_back {
-    uintptr_t rip, rsp;
-};
-
-/* Makes a call with the registers that it had where it came from, and returns there; rsp leads to a way_back. The kernel leaves in rcx
- * where a call was made, and in r11 the flags, which no instruction here changes. */
-#define LOAD_BYTES 4
-#define STACK_LOAD_BYTES 5
-#ifdef HS_WITHOUT_RCX
-#define BY "%r11"
-#else
-#define BY "%rcx"
-#endif
-__attribute__((naked, used)) static void resume(void)
-{
-    /* rsp+8 -> the caller's rsp; rsp+0: its rip. */
-    __asm__(".cfi_escape 0x0f, 0x03, 0x77, 0x08, 0x06\n\t.cfi_escape 0x10, 0x10, 0x02, 0x77, 0x00\n\t"
-            "syscall\n\tmov (%rsp), " BY "\n\tmov 8(%rsp), %rsp\n\t"
-            ".cfi_def_cfa rsp, 0\n\t.cfi_register rip, " BY "\n\tjmp *" BY);
-}
-
 /* For calls that do not come back here. */
 __attribute__((naked, used)) static void leave_by(void)
 {
@@ -204,7 +93,8 @@ __attribute__((naked)) void hs_gate_restorer(void)
     __asm__("mov $15, %rax\n\tsyscall");
 }
 
-static int writable(uintptr_t from, uintptr_t to, int is)
+/* Has text be writable, or not. */
+int hs_gate_set_writable(uintptr_t from, uintptr_t to, int is)
 {
     const int access = PROT_READ | PROT_EXEC | (is ? PROT_WRITE : 0);
     if (gate.is_open)
@@ -213,52 +103,10 @@ static int writable(uintptr_t from, uintptr_t to, int is)
     return HS_SYS(SYS_mprotect, from, ((to + PAGE - 1) & -PAGE) - from, access) == 0;
 }
 
-/* A slot for a site; `load` is NULL if the number is there already. */
-static void write_slot(unsigned char *slot, const unsigned char *load, uintptr_t back)
+/* Whether calls are decided on: between two runs the runtime itself calls libc. */
+int hs_gate_follows(void)
 {
-    static const unsigned char code[] = {0x0f, 0x1f, 0x44, 0x00, 0x00, 0x48, 0x8d, 0x0d, 5,    0,    0,
-                                         0,    0xe9, 0,    0,    0,    0,    0x0f, 0x05, 0x48, 0x3d, 0x00,
-                                         0xf0, 0xff, 0xff, 0xff, 0x25, BACK - 31, 0, 0, 0};
-    const int32_t entry = (int32_t)((uintptr_t)hs_gate_entry - (uintptr_t)(slot + NATIVE));
-    memcpy(slot, code, sizeof code);
-    if (load)
-        memcpy(slot, load, MOVE_BYTES);
-    memcpy(slot + 13, &entry, sizeof entry);
-    memcpy(slot + BACK, &back, sizeof back);
-}
-
-static unsigned char *find_slot(uintptr_t back)
-{
-    for (uint32_t i = 0; i < gate.slot_count; i++)
-        if (gate.slot_back[i] == back)
-            return hs_gate_slots + i * SLOT_BYTES;
-    return NULL;
-}
-
-static unsigned char *make_slot(uintptr_t back, const unsigned char *load)
-{
-    unsigned char *slot = hs_gate_slots + (size_t)gate.slot_count * SLOT_BYTES;
-    if (gate.slot_count == SLOTS || !writable((uintptr_t)slot, (uintptr_t)slot + SLOT_BYTES, 1))
-        return NULL;
-    write_slot(slot, load, back);
-    gate.slot_back[gate.slot_count++] = back;
-    return writable((uintptr_t)slot, (uintptr_t)slot + SLOT_BYTES, 0) ? slot : NULL;
-}
-
-/* The slot of a site that goes on at `back`; NULL if there are no more. No signal interrupts who has the lock. */
-static unsigned char *slot_of(uintptr_t back, const unsigned char *load)
-{
-    const uint64_t all = ~0ull;
-    uint64_t before;
-    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, HS_SET_BYTES);
-    while (__atomic_exchange_n(&gate.lock, 1, __ATOMIC_ACQUIRE))
-        HS_SYS(SYS_sched_yield);
-    unsigned char *slot = find_slot(back);
-    if (!slot)
-        slot = make_slot(back, load);
-    __atomic_store_n(&gate.lock, 0, __ATOMIC_RELEASE);
-    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, HS_SET_BYTES);
-    return slot;
+    return !gate.is_revealed && gate.selector == SELECTOR_BLOCK;
 }
 
 int hs_gate_is_libcs(uintptr_t code, size_t size)
@@ -301,11 +149,11 @@ static int jump(unsigned char *at, const unsigned char *slot)
 {
     const intptr_t distance = (intptr_t)slot - (intptr_t)(at + JUMP_BYTES);
     const int32_t near = (int32_t)distance;
-    if (!slot || near != distance || !writable((uintptr_t)at, (uintptr_t)at + JUMP_BYTES, 1))
+    if (!slot || near != distance || !hs_gate_set_writable((uintptr_t)at, (uintptr_t)at + JUMP_BYTES, 1))
         return 0;
     at[0] = 0xe9;
     memcpy(at + 1, &near, sizeof near);
-    return writable((uintptr_t)at, (uintptr_t)at + JUMP_BYTES, 0);
+    return hs_gate_set_writable((uintptr_t)at, (uintptr_t)at + JUMP_BYTES, 0);
 }
 
 /* Whether a number is loaded by an instruction that begins there: it is no register's of a higher number, and no value that is written to
@@ -340,7 +188,7 @@ static int is_move_from_stack(const unsigned char *at)
  * it. */
 static unsigned char *load_of(uintptr_t site)
 {
-    unsigned char *load = (unsigned char *)site - MOVE_BYTES;
+    unsigned char *load = (unsigned char *)site - HS_MOVE_BYTES;
     const uintptr_t from = (uintptr_t)load - PREFIX_BYTES;
     if (!is_within(&gate.patched[0], from) && !is_within(&gate.patched[1], from))
         return NULL;
@@ -358,13 +206,13 @@ static int may_be_patched(const unsigned char *load)
 /* Replaces a call of libc or ld.so; returns whether it did. */
 static int patch(uintptr_t site)
 {
-    const unsigned char first = *((unsigned char *)site - MOVE_BYTES);
+    const unsigned char first = *((unsigned char *)site - HS_MOVE_BYTES);
     unsigned char *load = load_of(site);
-    if (find_slot(site + CALL_BYTES) && first == 0xe9)
+    if (hs_slots_find(site + HS_CALL_BYTES) && first == 0xe9)
         return 0;
     if (!load && hs_sites_tail_is_free(site))
-        return jump((unsigned char *)site, slot_of(site + HS_TAIL_BYTES, NULL));
-    return load && may_be_patched(load) && jump(load, slot_of(site + CALL_BYTES, load));
+        return jump((unsigned char *)site, hs_slots_make(site + HS_TAIL_BYTES, NULL));
+    return load && may_be_patched(load) && jump(load, hs_slots_make(site + HS_CALL_BYTES, load));
 }
 
 /* Patches the sites that have come to the handler; between two runs, while there is one thread only. Whether any was. */
@@ -381,10 +229,9 @@ int hs_gate_patch(void)
 /* Whether a system call of libc or ld.so lies there, with room for what is before it. */
 static int is_call(uintptr_t site)
 {
-    static const unsigned char code[CALL_BYTES] = {0x0f, 0x05};
     for (size_t i = 0; i < sizeof gate.patched / sizeof *gate.patched; i++)
-        if (is_within(&gate.patched[i], site - MOVE_BYTES) && is_within(&gate.patched[i], site + CALL_BYTES))
-            return memcmp((const void *)site, code, sizeof code) == 0;
+        if (is_within(&gate.patched[i], site - HS_MOVE_BYTES) && is_within(&gate.patched[i], site + HS_CALL_BYTES))
+            return hs_slots_is_call(site);
     return 0;
 }
 
@@ -410,9 +257,9 @@ static int is_common(int32_t number)
 /* Patches the sites of common calls in a text of libc's or ld.so's: a `syscall` right behind what loads such a number. */
 static void patch_common(const struct range *text)
 {
-    static const unsigned char call[CALL_BYTES] = {0x0f, 0x05}, zero[] = {0x31, 0xc0};
+    static const unsigned char call[HS_CALL_BYTES] = {0x0f, 0x05}, zero[] = {0x31, 0xc0};
     const uintptr_t end = text->high - HS_TAIL_BYTES;
-    for (uintptr_t at = text->low + MOVE_BYTES + PREFIX_BYTES; at <= end; at += CALL_BYTES) {
+    for (uintptr_t at = text->low + HS_MOVE_BYTES + PREFIX_BYTES; at <= end; at += HS_CALL_BYTES) {
         at = (uintptr_t)memmem((const void *)at, text->high - at, call, sizeof call);
         if (!at || at > end)
             return;
@@ -432,18 +279,17 @@ static void patch_common(const struct range *text)
 
 static void patch_all_common(void)
 {
-    const uintptr_t slots = (uintptr_t)hs_gate_slots;
-    int can = writable(slots, slots + SLOTS * SLOT_BYTES, 1);
+    int can = hs_slots_set_writable(1);
     for (size_t i = 0; i < sizeof gate.patched / sizeof *gate.patched; i++)
-        can &= gate.patched[i].low && writable(gate.patched[i].low, gate.patched[i].high, 1);
+        can &= gate.patched[i].low && hs_gate_set_writable(gate.patched[i].low, gate.patched[i].high, 1);
     gate.is_open = can;
     for (size_t i = 0; can && i < sizeof gate.patched / sizeof *gate.patched; i++)
         patch_common(&gate.patched[i]);
     gate.is_open = 0;
-    writable(slots, slots + SLOTS * SLOT_BYTES, 0);
+    hs_slots_set_writable(0);
     for (size_t i = 0; i < sizeof gate.patched / sizeof *gate.patched; i++)
         if (gate.patched[i].low)
-            writable(gate.patched[i].low, gate.patched[i].high, 0);
+            hs_gate_set_writable(gate.patched[i].low, gate.patched[i].high, 0);
 }
 
 /* In the zygote, before a fork: patches the sites that earlier forks have reported. */
@@ -527,13 +373,13 @@ static void on_call(int number, siginfo_t *info, void *data)
     struct hs_system_call call = {regs[REG_RAX], regs[REG_RDI], regs[REG_RSI], regs[REG_RDX],
                                   regs[REG_R10], regs[REG_R8], regs[REG_R9]};
     const struct hs_call_place place = {(uintptr_t)regs[REG_RIP], (uintptr_t)regs[REG_RSP], data};
-    const uintptr_t site = place.back - CALL_BYTES;
+    const uintptr_t site = place.back - HS_CALL_BYTES;
     if (info->si_code != USER_DISPATCH) {
         forward(number, info, data);
         return;
     }
     if (gate.is_revealed) {
-        regs[REG_RIP] -= CALL_BYTES;
+        regs[REG_RIP] -= HS_CALL_BYTES;
         return;
     }
     note_site(site);
@@ -547,18 +393,12 @@ static void on_call(int number, siginfo_t *info, void *data)
     case HS_CALL_DONE:
         regs[REG_RAX] = call.number;
         return;
-    case HS_CALL_NATIVE: {
-        struct way_back *back = (struct way_back *)info;
-        *back = (struct way_back){(uintptr_t)regs[REG_RIP], (uintptr_t)regs[REG_RSP]};
-        regs[REG_RSP] = (greg_t)back;
-        regs[REG_RIP] = (greg_t)resume;
-        return;
-    }
+    case HS_CALL_NATIVE:
     case HS_CALL_BRANCHES: {
-        unsigned char *slot = slot_of(place.back, load_of(site));
-        if (slot) {
-            regs[REG_RIP] = (greg_t)(slot + NATIVE);
-                return;
+        const uintptr_t way = hs_slots_way(place.back);
+        if (way) {
+            regs[REG_RIP] = (greg_t)way;
+            return;
         }
         break;
     }
@@ -576,36 +416,10 @@ static void on_call(int number, siginfo_t *info, void *data)
     }
     /* It is made again where it came from, and this run is not followed any more. */
     hs_gate_reveal();
-    regs[REG_RIP] -= CALL_BYTES;
+    regs[REG_RIP] -= HS_CALL_BYTES;
 }
 
 HS_HIDDEN struct hs_gate_text hs_gate_text;
-
-/* Changes the registers of a thread in a slot to those that it has where the slot stands for: before the system call or behind it. Returns
- * whether that is possible. */
-static int leave_slot(greg_t *regs)
-{
-    enum { MADE = NATIVE + CALL_BYTES, COMPARED = MADE + 6 };
-    const uintptr_t slot = (uintptr_t)regs[REG_RIP] & -(uintptr_t)SLOT_BYTES, at = (uintptr_t)regs[REG_RIP] - slot;
-    const uintptr_t back = *(const uintptr_t *)(slot + BACK);
-    const unsigned char *call = (const unsigned char *)back - CALL_BYTES;
-    const int has_tail = call[0] != 0x0f || call[1] != 0x05;
-    const uintptr_t site = back - (has_tail ? HS_TAIL_BYTES : CALL_BYTES);
-    const greg_t carry = 1, zero = 1 << 6, others = 1 << 2 | 1 << 4 | 1 << 7 | 1 << 11;
-    if (at < NATIVE)
-        return 0;
-    /* The kernel leaves there where the call was made. */
-    if ((uintptr_t)regs[REG_RCX] == slot + MADE)
-        regs[REG_RCX] = (greg_t)(site + CALL_BYTES);
-    regs[REG_RIP] = (greg_t)(at == NATIVE ? site : back);
-    if (has_tail && at >= MADE && at < COMPARED) {
-        /* The comparison that was replaced. */
-        regs[REG_EFL] &= ~(carry | zero | others);
-        regs[REG_EFL] |= ((unsigned long)regs[REG_RAX] < -4096ul ? carry : 0) | (regs[REG_RAX] == -4096 ? zero : 0);
-    }
-    /* A thread that has made the call stands behind the comparison here, and before it in other processes. */
-    return !has_tail || at == NATIVE;
-}
 
 /* Whether a function that the runtime has in the place of libc's made the call: its frame is one too many. */
 static int is_called_by_runtime(const greg_t *regs)
@@ -618,27 +432,10 @@ static int is_called_by_runtime(const greg_t *regs)
 int hs_gate_show_site(void *context)
 {
     greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
-    const uintptr_t at = (uintptr_t)regs[REG_RIP], slots = (uintptr_t)hs_gate_slots, by_signal = (uintptr_t)resume;
-    if (at >= slots && at < slots + (uintptr_t)gate.slot_count * SLOT_BYTES)
-        return leave_slot(regs) && !is_called_by_runtime(regs);
-    const uintptr_t branched = hs_children_returned(at, regs[REG_RAX]);
-    if (branched) {
+    const uintptr_t branched = hs_children_returned((uintptr_t)regs[REG_RIP], regs[REG_RAX]);
+    if (branched)
         regs[REG_RCX] = regs[REG_RIP] = (greg_t)branched;
-        return !is_called_by_runtime(regs);
-    }
-    enum { LOADED = CALL_BYTES + LOAD_BYTES, BACK_ON_STACK = LOADED + STACK_LOAD_BYTES };
-    if (at == by_signal + BACK_ON_STACK) {
-        regs[REG_RIP] = regs[REG_RCX];
-        return !is_called_by_runtime(regs);
-    }
-    if (at != by_signal && at != by_signal + CALL_BYTES && at != by_signal + LOADED)
-        return 0;
-    const struct way_back back = *(const struct way_back *)regs[REG_RSP];
-    if ((uintptr_t)regs[REG_RCX] == by_signal + CALL_BYTES)
-        regs[REG_RCX] = (greg_t)back.rip;
-    regs[REG_RIP] = (greg_t)(at == by_signal ? back.rip - CALL_BYTES : back.rip);
-    regs[REG_RSP] = (greg_t)back.rsp;
-    return !is_called_by_runtime(regs);
+    return (branched || hs_slots_leave(regs)) && !is_called_by_runtime(regs);
 }
 
 /* Gets and sets the tool's own action for SIGSYS. */
@@ -690,17 +487,6 @@ void hs_gate_prepare(void)
     patch_all_common();
 }
 
-/* Takes memory to work in, in the zygote, when the tool's has been saved; -1 if there is none. */
-int hs_gate_take_stack(void)
-{
-    void *made = hs_own_map(STACK_BYTES, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    if (made == MAP_FAILED)
-        return -1;
-    work.first = __builtin_thread_pointer();
-    work.high = (uintptr_t)made + STACK_BYTES;
-    return 0;
-}
-
 /* Opens the gate in a new worker: -1 if the kernel has no such thing. No call is dispatched yet. */
 int hs_gate_open(void)
 {
@@ -731,7 +517,7 @@ int hs_gate_open_again(void)
 /* From here on calls are dispatched. */
 void hs_gate_close(void)
 {
-    work.free = work.high;
+    hs_slots_begin();
 #ifndef HS_WITHOUT_GATE
     gate.selector = SELECTOR_BLOCK;
 #endif

@@ -38,6 +38,7 @@ static struct {
     struct stack known[THREADS];
     int is_used;
     uintptr_t room; /* that a call needs below the stack pointer */
+    uintptr_t deepest; /* where the gate has worked on the first thread's stack in this run: above that all may be mapped by it */
 } stacks;
 
 static uint32_t place_of(void *thread)
@@ -68,6 +69,7 @@ static unsigned long tiles(void)
 void hs_stacks_begin(void)
 {
     stacks.first = __builtin_thread_pointer();
+    stacks.deepest = UINTPTR_MAX;
     if (stacks.is_used)
         hs_zero((uintptr_t)stacks.known, (uintptr_t)(stacks.known + THREADS));
     stacks.is_used = 0;
@@ -105,6 +107,23 @@ static int is_own(void *thread, uintptr_t pointer)
             return pointer <= __atomic_load_n(&at->high, __ATOMIC_ACQUIRE) && pointer >= at->low && pointer - at->low >= stacks.room;
     }
     return 0;
+}
+
+/* The gate works here. */
+void hs_stacks_note_depth(void)
+{
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0) - OWN_ROOM;
+    if (here < stacks.deepest && here <= hs_frame.stack && hs_frame.stack - here < FIRST_MAX)
+        stacks.deepest = here;
+}
+
+/* Whether the gate may have made the first thread's stack grow into memory. The kernel maps 128 KiB of it below the tool's strings before
+ * the tool begins (setup_arg_pages in fs/exec.c); the pointers to them may take half of that. */
+int hs_stacks_have_grown_into(uintptr_t from, size_t size)
+{
+    enum { PAGE = 4096, MAPPED = 64 * 1024 };
+    const uintptr_t low = stacks.deepest & -(uintptr_t)PAGE, high = hs_frame.stack - MAPPED;
+    return low < high && from < high && size > low - (from < low ? from : low);
 }
 
 /* Whether the calling thread, whose stack pointer is `pointer`, has room on its own stack, or on its signal stack. */

@@ -36,7 +36,7 @@ static const unsigned char table[512] = {
     PLAIN(sched_get_priority_max, NONE), PLAIN(sched_get_priority_min, NONE), PLAIN(getcpu, NONE),
     PLAIN(getrandom, NONE), PLAIN(epoll_wait, A), PLAIN(timerfd_settime, A), PLAIN(timerfd_gettime, A), PLAIN(inotify_rm_watch, A),
     PLAIN(copy_file_range, A | C), PLAIN(splice, A | C), PLAIN(tee, A | B), PLAIN(fadvise64, A), PLAIN(readahead, A),
-    PLAIN(msync, NONE), PLAIN(fgetxattr, A), PLAIN(flistxattr, A), PLAIN(fsetxattr, A), PLAIN(fremovexattr, A),
+    KNOWN(msync, NONE), PLAIN(fgetxattr, A), PLAIN(flistxattr, A), PLAIN(fsetxattr, A), PLAIN(fremovexattr, A),
     PLAIN(rt_sigpending, NONE), KNOWN(sigaltstack, NONE),
     PLAIN(getitimer, NONE),
     /* Calls with a treatment of their own. */

@@ -76,7 +76,7 @@ int hs_worker_has_old_number(void)
 int hs_worker_open(void)
 {
     hs_gate_prepare();
-    return !hs_shadow_stack() && hs_extended_known && hs_memory_save() == 0 && hs_gate_take_stack() == 0 ? 0 : -1;
+    return !hs_shadow_stack() && hs_extended_known && hs_memory_save() == 0 && hs_slots_take_stack() == 0 ? 0 : -1;
 }
 
 __attribute__((noreturn)) static void leave(int status)
