@@ -142,17 +142,25 @@ impl Believed {
     }
 }
 
-/// Decides what to believe of a run in which processes may have been started warm.
-pub(crate) fn check(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, ran: Ran) -> Believed {
+/// Decides what to believe of a run in which processes may have been started warm. `had_files`: it failed, and found files of an
+/// earlier invocation.
+pub(crate) fn check(
+    run: &Run<'_>,
+    job: JobId,
+    attempt: u32,
+    script: &Script,
+    ran: Ran,
+    had_files: bool,
+) -> Believed {
     if ran.is_interrupted() || ran.warm_starts == 0 {
         return Believed::first(ran);
     }
     let fails = |transcript: &Transcript| run.source.would_fail(job, attempt, transcript);
     if ran.is_doubtful || ran.had_no_room() {
-        return repeat(run, job, script, ran, &fails);
+        return repeat(run, job, script, ran, had_files, &fails);
     }
     if ran.transcript.exit_code != Some(0) || fails(&ran.transcript) {
-        return confirm(run, job, script, ran, &fails);
+        return confirm(run, job, script, ran, had_files, &fails);
     }
     if run.checks.chooses(job) { compare(run, job, script, ran) } else { Believed::first(ran) }
 }
@@ -164,6 +172,7 @@ fn repeat(
     job: JobId,
     script: &Script,
     first: Ran,
+    had_files: bool,
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
     let cold = run.again(job, script, Way::Cold, &first.group);
@@ -171,6 +180,9 @@ fn repeat(
     if decides(&first) && decides(&cold) {
         match (fails(&first.transcript), fails(&cold.transcript)) {
             (true, false) => {
+                if let Some(failed) = fails_by_old_files(run, job, script, &cold, had_files, fails) {
+                    return Believed::other(first, failed);
+                }
                 // Even if it fails in each warm run: what a run leaves outside its own files may be undone by the next one.
                 let doubt = flaky::report_script(run, job, script, &first, &cold, fails);
                 return Believed { doubt: Some(doubt), ..Believed::other(first, cold.transcript) };
@@ -180,6 +192,24 @@ fn repeat(
         }
     }
     Believed::other(first, cold.transcript)
+}
+
+/// Runs a script once more, cold, on the files that the last run has left, if its first run found files of an earlier invocation:
+/// lit removes none, so a test that fails because of them fails. Returns that run if it does.
+pub(crate) fn fails_by_old_files(
+    run: &Run<'_>,
+    job: JobId,
+    script: &Script,
+    last: &Ran,
+    had_files: bool,
+    fails: &dyn Fn(&Transcript) -> bool,
+) -> Option<Transcript> {
+    if !had_files {
+        return None;
+    }
+    last.group.await_left();
+    let ran = run.once(job, script, Way::Cold);
+    (!ran.is_lost && fails(&ran.transcript)).then_some(ran.transcript)
 }
 
 fn tell_second_run(run: &Run<'_>, job: JobId) {
@@ -197,6 +227,7 @@ fn confirm(
     job: JobId,
     script: &Script,
     warm: Ran,
+    had_files: bool,
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
     confirmed(run);
@@ -209,6 +240,9 @@ fn confirm(
         return if run.checks.parity { compare_again(run, job, script, counts, &cold.group) } else { counts };
     }
     if fails(&warm.transcript) && !fails(&cold.transcript) {
+        if let Some(failed) = fails_by_old_files(run, job, script, &cold, had_files, fails) {
+            return Believed::other(warm, failed);
+        }
         let doubt = flaky::report_script(run, job, script, &warm, &cold, fails);
         return Believed { doubt: Some(doubt), ..Believed::other(warm, cold.transcript) };
     }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use hotstart_inputs::{Hash, Input, Known, Running, Shared, Stamp, Verdicts, surroundings};
 use hotstart_model::{JobId, Outcome, Script, Severity, Transcript, Verdict};
@@ -237,6 +238,7 @@ pub(crate) fn consult(run: &Run<'_>, job: JobId, script: &Script) -> Advice {
 
 /// Runs a test traced. If that is no pass with known inputs, it runs again as any other test does.
 fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash) -> Advice {
+    let began = SystemTime::now();
     let traced = {
         let _running = memory.test_runs();
         run.executor.trace(job, script)
@@ -247,7 +249,7 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
             if let TraceError::Refused(why) = why {
                 memory.count(|counts| *counts.untold.entry(why).or_default() += 1);
             }
-            own_files::remove(script);
+            run_again(script, began);
             return Advice::Run;
         }
     };
@@ -256,15 +258,15 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
     let mut inputs = match inputs {
         Ok(inputs) if is_pass && !run.source.would_fail(job, 1, &transcript) => inputs,
         Ok(_) => {
-            own_files::remove(script);
+            run_again(script, began);
             return Advice::Run;
         }
-        Err(why) => return untold(memory, script, key, why),
+        Err(why) => return untold(memory, script, key, why, began),
     };
     // A file that was changed while the test ran may be as it was next time, so that is not stored.
     let is_complete = match memory.complete(&mut inputs) {
         Ok(()) => true,
-        Err(why) if why.contains("temporary files") => return untold(memory, script, key, why),
+        Err(why) if why.contains("temporary files") => return untold(memory, script, key, why, began),
         Err(_) => false,
     };
     let Some(outcome) = run.source.conclude(job, 1, transcript) else { return Advice::Run };
@@ -274,10 +276,18 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
     Advice::Settled(Box::new(outcome))
 }
 
-fn untold(memory: &Memory, script: &Script, key: Hash, why: String) -> Advice {
+/// Removes what a traced run has left, before the test runs as any other does. Where files of an earlier invocation were, that run
+/// finds some, as it would have: a test may fail because of them.
+fn run_again(script: &Script, began: SystemTime) {
+    if !own_files::are_older(script, began) {
+        own_files::remove(script);
+    }
+}
+
+fn untold(memory: &Memory, script: &Script, key: Hash, why: String, began: SystemTime) -> Advice {
     memory.count(|counts| *counts.untold.entry(why.clone()).or_default() += 1);
     memory.verdicts.untold(key, why);
-    own_files::remove(script);
+    run_again(script, began);
     Advice::Run
 }
 

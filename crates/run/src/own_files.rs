@@ -8,8 +8,12 @@ use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use hotstart_model::Script;
+
+/// The clock of file systems is behind by up to a tick of the kernel, which is 10 ms at most.
+const CLOCK_LAG: Duration = Duration::from_millis(50);
 
 /// The state of each file, by path.
 pub(crate) type Files = BTreeMap<PathBuf, Content>;
@@ -38,6 +42,16 @@ pub(crate) fn remove(script: &Script) {
         // A file that cannot be removed shows up as a difference, or does not matter.
         let _ = if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
     }
+}
+
+/// Returns whether the script found files of its own when it began at this time: an earlier invocation has left them, as lit
+/// leaves them. A file system that does not tell when a file was made makes that possible.
+pub(crate) fn are_older(script: &Script, begun: SystemTime) -> bool {
+    let before = begun.checked_sub(CLOCK_LAG).unwrap_or(begun);
+    own(script).iter().any(|path| {
+        let made = path.symlink_metadata().and_then(|found| found.created());
+        made.map_or(true, |made| made < before)
+    })
 }
 
 fn own(script: &Script) -> Vec<PathBuf> {

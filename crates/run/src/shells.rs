@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use hotstart_model::{Fault, Interpreter, JobId, RunBy, Script, Severity, Transcript};
 
-use crate::check::Believed;
+use crate::check::{self, Believed};
 use crate::execute::{Ran, Way};
 use crate::flaky;
 use crate::schedule::Run;
@@ -93,7 +93,8 @@ pub(crate) fn note_foreseen(run: &Run<'_>) {
 }
 
 /// Runs a script that failed natively with the shell that it asks for.
-pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -> Believed {
+/// `had_files`: it found files of an earlier invocation.
+pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran, had_files: bool) -> Believed {
     let Some(asked) = as_asked(script) else { return Believed::first(native) };
     let again = |script: &Script, last: &Ran| run.again(job, script, Way::Cold, &last.group);
     let ran = again(&asked, &native);
@@ -102,6 +103,10 @@ pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -
     shells.count(|counts| counts.confirmed += 1);
     if transcript.exit_code != Some(0) {
         return Believed::other(native, transcript);
+    }
+    let fails = |transcript: &Transcript| transcript.exit_code != Some(0);
+    if let Some(failed) = check::fails_by_old_files(run, job, &asked, &ran, had_files, &fails) {
+        return Believed::other(native, failed);
     }
     let native_cold = again(script, &ran);
     if must_be_confirmed(&native.transcript) && native_cold.transcript.exit_code == Some(0) {

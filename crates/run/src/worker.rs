@@ -3,13 +3,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Instant, SystemTime};
 
-use hotstart_model::{Event, Fault, JobId, Outcome, Script, Verdict, Work};
+use hotstart_model::{Event, Fault, JobId, Outcome, Script, Transcript, Verdict, Work};
 
 use crate::check::{self, Believed};
 use crate::delegated;
 use crate::execute::Way;
 use crate::flaky;
 use crate::memory::{self, Advice};
+use crate::own_files;
 use crate::schedule::Run;
 use crate::shells;
 
@@ -124,16 +125,18 @@ fn checked_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> 
         shells::note_foreseen(run);
     }
     let script = asked.as_ref().unwrap_or(script);
-    let begun = Instant::now();
+    let (begun, began) = (Instant::now(), SystemTime::now());
     let ran = run.once(job, script, way);
     run.took(script, &ran.transcript, begun);
+    let fails = |transcript: &Transcript| run.source.would_fail(job, attempt, transcript);
+    let had_files = fails(&ran.transcript) && own_files::are_older(script, began);
     if shells::must_be_confirmed(&ran.transcript)
         || shells::passes_unexpectedly(run, job, attempt, &ran.transcript)
     {
-        return shells::confirm(run, job, script, ran);
+        return shells::confirm(run, job, script, ran, had_files);
     }
     shells::note(run, &ran.transcript);
-    check::check(run, job, attempt, script, ran)
+    check::check(run, job, attempt, script, ran, had_files)
 }
 
 /// Reports a panic while a job was handled as a fault of hotstart. It does not end the run.
