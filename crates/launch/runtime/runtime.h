@@ -473,6 +473,7 @@ HS_HIDDEN const unsigned char *hs_slots_find(uintptr_t back);
 HS_HIDDEN const unsigned char *hs_slots_make(uintptr_t back, const unsigned char *load);
 HS_HIDDEN int hs_slots_set_writable(int is);
 HS_HIDDEN uintptr_t hs_slots_way(uintptr_t back);
+HS_HIDDEN int hs_slots_set_flags_anew(uintptr_t place);
 HS_HIDDEN int hs_slots_leave(long long *registers);
 
 /* gate.c: has every system call of a run come to calls.c. */
@@ -613,7 +614,7 @@ HS_HIDDEN int hs_watch_is_call(uintptr_t place);
 HS_HIDDEN enum hs_watch_look hs_watch_look(struct hs_system_call *call);
 HS_HIDDEN int hs_watch_is_own(uintptr_t place);
 HS_HIDDEN void hs_watch_arrive_by_signal(void *context, uintptr_t site);
-HS_HIDDEN uintptr_t hs_watch_arrive_by_slot(uintptr_t slot);
+HS_HIDDEN uintptr_t hs_watch_arrive_by_slot(uintptr_t slot, uint64_t flags);
 
 /* threads.c */
 /* Returns 0 if no other thread is left. */

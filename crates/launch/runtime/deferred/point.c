@@ -90,8 +90,10 @@ __attribute__((naked, used)) void hs_point_arrive(void)
     HS_NOTE_EXTENDED(arrival, stack_top, arrived);
 }
 
+/* The slot that is entered again uses rcx and r11. */
 __attribute__((naked, used)) void hs_point_arrive_by_slot(void)
 {
+    __asm__("xor %ecx, %ecx\n\txor %r11d, %r11d");
     HS_NOTE_GENERAL(arrival, hs_point_arrive);
 }
 

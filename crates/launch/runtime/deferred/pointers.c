@@ -194,7 +194,7 @@ static int agree(struct hs_pointers *saved, const struct hs_arrival *then, const
         computed |= (uint16_t)(1u << i);
     }
     const uint64_t differ = then->flags ^ now->flags;
-    if (then->place != now->place || (differ & ~ARITHMETIC) || (differ && !computed && !hs_flags_are_set_anew(now->place)) ||
+    if (then->place != now->place || (differ & ~ARITHMETIC) || (differ && !computed && !hs_slots_set_flags_anew(now->place)) ||
         !same_extended(then, now))
         return 0;
     memcpy(saved->forms, forms, sizeof forms);

@@ -30,9 +30,6 @@
 #define AUTODISARM (1U << 31)
 /* The kernel has one or two mappings of its clocks: "[vvar]", "[vvar_vclock]". */
 #define CLOCKS_MAX 4
-/* Nested tasks, the checks of alignment and the flag of CPUID: no ordinary instruction changes these, as it does the others. */
-#define FLAGS_THAT_STAY (1ul << 14 | 1ul << 18 | 1ul << 21)
-
 /* Whether a run is watched. The strings that strings.c hides, and `clocks`, cannot be read then. The action of SIGSEGV and its stack are
  * the runtime's, and the tool is shown its own. */
 char hs_watch_is_on;
@@ -209,20 +206,13 @@ void hs_watch_arrive_by_signal(void *context, uintptr_t site)
     arrive(context, site);
 }
 
-static uint64_t flags_now(void)
-{
-    uint64_t flags;
-    __asm__ volatile("pushfq\n\tpop %0" : "=r"(flags));
-    return flags;
-}
-
 /* Arrives at a system call that came by a slot; what the slot is to go on with, on the tool's stack and with its registers. */
-uintptr_t hs_watch_arrive_by_slot(uintptr_t slot)
+uintptr_t hs_watch_arrive_by_slot(uintptr_t slot, uint64_t flags)
 {
     hs_watch_stop();
     HS_SYS(SYS_sigaltstack, &watch.theirs_stack, 0);
     hs_point_arrival()->place = slot;
-    hs_point_arrival()->flags = HS_FLAGS_PLAIN | (flags_now() & FLAGS_THAT_STAY);
+    hs_point_arrival()->flags = flags & ~HS_FLAG_RESUME;
     return (uintptr_t)hs_point_arrive_by_slot;
 }
 

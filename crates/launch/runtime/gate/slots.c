@@ -116,7 +116,7 @@ __attribute__((used)) static void hs_gate_called(struct passage *passage)
     switch (outcome) {
     case HS_CALL_DONE: passage->next += CALL_BYTES; break;
     case HS_CALL_AT_SITE: hs_gate_reveal(); break;
-    case HS_CALL_ARRIVES: passage->next = hs_watch_arrive_by_slot(passage->next - NATIVE); break;
+    case HS_CALL_ARRIVES: passage->next = hs_watch_arrive_by_slot(passage->next - NATIVE, passage->flags); break;
     case HS_CALL_VFORKS: passage->next = (uintptr_t)hs_children_branch; break;
     default: break;
     }
@@ -208,6 +208,16 @@ const unsigned char *hs_slots_make(uintptr_t back, const unsigned char *load)
     write_slot(slot, load, back);
     slots.back[slots.count++] = back;
     return hs_gate_set_writable((uintptr_t)slot, (uintptr_t)slot + SLOT_BYTES, 0) ? slot : NULL;
+}
+
+/* Whether no code reads the flags that a call came with, which begins at this place: a slot, or any code. */
+int hs_slots_set_flags_anew(uintptr_t place)
+{
+    const uintptr_t number = (place - (uintptr_t)hs_gate_slots) / SLOT_BYTES;
+    if (number >= slots.count)
+        return hs_flags_are_set_anew(place);
+    const uintptr_t back = slots.back[number];
+    return made_at(back) != back || hs_flags_are_set_anew(back);
 }
 
 /* Has all slots be writable, or not. */

@@ -15,6 +15,7 @@ static int fake_name_of(uint64_t word, uint64_t *name);
 #define hs_strings_address(name) (((name) & 0xffff) + NEW)
 #define hs_strings_size_behind() 4096
 #define hs_strings_are_laid_at(place) ((const uint64_t *)(place) >= laid && (const uint64_t *)(place) < laid + LAID)
+#define hs_slots_set_flags_anew hs_flags_are_set_anew
 #define LAID 3
 #define NAME 0x5a17ull
 /* The strings of a dry run, and of the run that is served. */
