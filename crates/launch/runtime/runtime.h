@@ -387,7 +387,7 @@ HS_HIDDEN void hs_call_note_action(long number);
 HS_HIDDEN void hs_call_note_limit(void);
 HS_HIDDEN void hs_call_begin(enum hs_level level);
 HS_HIDDEN HS_GENERAL int hs_places_are_as_elsewhere(const struct hs_system_call *call, long result, int overlaps);
-HS_HIDDEN HS_GENERAL int hs_places_point_to_own(const struct hs_system_call *call);
+HS_HIDDEN HS_GENERAL int hs_places_point_to_ours(const struct hs_system_call *call, uintptr_t stack);
 HS_HIDDEN void hs_call_end(void);
 HS_HIDDEN void hs_call_stop_others(void);
 
@@ -412,13 +412,14 @@ enum hs_table_kind {
     HS_TABLE_KNOWN = 1u << 7, /* it is that, or calls.c has a treatment for it */
 };
 HS_HIDDEN unsigned hs_table_kind(long number);
+HS_HIDDEN unsigned hs_table_pointers(const struct hs_system_call *call);
 HS_HIDDEN int hs_table_names_connection(const struct hs_system_call *call);
 
 /* stacks.c */
 HS_HIDDEN void hs_stacks_begin(void);
 HS_HIDDEN void hs_stacks_note(void *thread, uintptr_t low, uintptr_t high);
 HS_HIDDEN void hs_stacks_note_depth(void);
-HS_HIDDEN int hs_stacks_have_grown_into(uintptr_t from, size_t size);
+HS_HIDDEN int hs_stacks_have_used(uintptr_t from, uintptr_t stack, long number);
 HS_HIDDEN int hs_stacks_have_room(uintptr_t pointer);
 
 /* signals.c */

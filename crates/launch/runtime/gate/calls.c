@@ -535,7 +535,6 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_mprotect:
     case SYS_madvise:
         return map(call, place->stack);
-    case SYS_msync: return known_if(!hs_stacks_have_grown_into((uintptr_t)call->a, (size_t)call->b));
     case SYS_open: return hs_paths_open(call, AT_FDCWD, (const char *)call->a, call->b);
     case SYS_openat: return hs_paths_open(call, call->a, (const char *)call->b, call->c);
     case SYS_creat: return hs_paths_open(call, AT_FDCWD, (const char *)call->a, O_WRONLY | O_CREAT | O_TRUNC);
@@ -719,7 +718,7 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
         hs_threads_note(number == SYS_prctl && (int)call->a == PR_SET_NAME ? -1 : number);
     }
     hs_stacks_note_depth();
-    if (hs_places_point_to_own(call))
+    if (hs_places_point_to_ours(call, place->stack))
         hs_call_mark();
     hs_children_look(call);
     if (!hs_stacks_have_room(place->stack) && hs_signals_are_own())

@@ -203,9 +203,20 @@ static int may_be_patched(const unsigned char *load)
     return *load != 0xb8 || hs_call_may_be_patched(number);
 }
 
+/* Whether a system call of libc or ld.so lies there, with room for what is before it. */
+static int is_call(uintptr_t site)
+{
+    for (size_t i = 0; i < sizeof gate.patched / sizeof *gate.patched; i++)
+        if (is_within(&gate.patched[i], site - HS_MOVE_BYTES) && is_within(&gate.patched[i], site + HS_CALL_BYTES))
+            return hs_slots_is_call(site);
+    return 0;
+}
+
 /* Replaces a call of libc or ld.so; returns whether it did. */
 static int patch(uintptr_t site)
 {
+    if (!is_call(site))
+        return 0;
     const unsigned char first = *((unsigned char *)site - HS_MOVE_BYTES);
     unsigned char *load = load_of(site);
     if (hs_slots_find(site + HS_CALL_BYTES) && first == 0xe9)
@@ -224,15 +235,6 @@ int hs_gate_patch(void)
         patched |= patch(gate.sites[i]);
     gate.site_count = 0;
     return patched;
-}
-
-/* Whether a system call of libc or ld.so lies there, with room for what is before it. */
-static int is_call(uintptr_t site)
-{
-    for (size_t i = 0; i < sizeof gate.patched / sizeof *gate.patched; i++)
-        if (is_within(&gate.patched[i], site - HS_MOVE_BYTES) && is_within(&gate.patched[i], site + HS_CALL_BYTES))
-            return hs_slots_is_call(site);
-    return 0;
 }
 
 /* Whether many tools make it. */
@@ -298,11 +300,8 @@ void hs_gate_patch_reported(void)
     if (!gate.reported || gate.reported->count == 0)
         return;
     const uint32_t count = __atomic_exchange_n(&gate.reported->count, 0, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < count && i < SITES_MAX; i++) {
-        const uintptr_t site = gate.reported->sites[i];
-        if (is_call(site))
-            patch(site);
-    }
+    for (uint32_t i = 0; i < count && i < SITES_MAX; i++)
+        patch(gate.reported->sites[i]);
 }
 
 static int dispatch(int on)

@@ -65,6 +65,10 @@ __attribute__((used)) static void hs_signals_interrupt(void *context, int number
 {
     if (!hs_gate_is_worker())
         return;
+    hs_stacks_note_depth();
+    /* This function's frame is below the handler's. */
+    if (!hs_stacks_have_room((uintptr_t)context))
+        hs_call_mark();
     const int is_told = informed >> (number - 1) & 1;
     const int is_page = !hs_signals_faulted && ((ucontext_t *)context)->uc_mcontext.gregs[REG_TRAPNO] == PAGE_FAULT;
     if (number == SIGSEGV && !(is_told ? told->si_code != SI_KERNEL : is_page))
@@ -77,10 +81,10 @@ __attribute__((used)) static void hs_signals_interrupt(void *context, int number
         hs_point_interrupt(context, number, enter_informed & 1ull << (number - 1) ? &told->si_code : NULL);
     /* A tool that single-steps itself would make the call again from its site, trap here again, and so on for ever. */
     const int is_shown = number != SIGTRAP && hs_gate_show_site(context);
-    if (!is_shown || !hs_stacks_have_room((uintptr_t)context))
+    if (!is_shown) {
         hs_call_mark();
-    if (!is_shown)
         hs_cancel_show_call(context, number);
+    }
 }
 
 /* Leads to the tool's handler, with nothing of its own on the stack, and rax cleared as the kernel does; r11 is free in a handler. A frame

@@ -117,13 +117,21 @@ void hs_stacks_note_depth(void)
         stacks.deepest = here;
 }
 
-/* Whether the gate may have made the first thread's stack grow into memory. The kernel maps 128 KiB of it below the tool's strings before
- * the tool begins (setup_arg_pages in fs/exec.c); the pointers to them may take half of that. */
-int hs_stacks_have_grown_into(uintptr_t from, size_t size)
+/* Whether memory, or what begins there, may be another because of the gate's own frames. `stack`: the tool's stack pointer at a call of
+ * this number. What the frames of this call have overwritten lies below that and the red zone. What they, or earlier ones in this run,
+ * have grown the first thread's stack by lies below the 128 KiB that the kernel maps of it in any case below the tool's strings
+ * (setup_arg_pages in fs/exec.c); pointers to them may take half of that. */
+int hs_stacks_have_used(uintptr_t from, uintptr_t stack, long number)
 {
-    enum { PAGE = 4096, MAPPED = 64 * 1024 };
-    const uintptr_t low = stacks.deepest & -(uintptr_t)PAGE, high = hs_frame.stack - MAPPED;
-    return low < high && from < high && size > low - (from < low ? from : low);
+    enum { RED_ZONE = 128, FRAMES_MAX = 1 << 16, MAPPED = 1 << 16, SPAN = 1 << 16 };
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0), below = stack - RED_ZONE;
+    const uintptr_t grown = hs_frame.stack - MAPPED;
+    /* That of msync tells nothing of contents. */
+    if (number != SYS_msync && stack - here <= FRAMES_MAX && from < below && from >= here - OWN_ROOM - SPAN)
+        return 1;
+    const int is_on_first = stack <= hs_frame.stack && hs_frame.stack - stack < FIRST_MAX;
+    const uintptr_t high = is_on_first && below < grown ? below : grown;
+    return stacks.deepest < high && from < high && from >= stacks.deepest - SPAN;
 }
 
 /* Whether the calling thread, whose stack pointer is `pointer`, has room on its own stack, or on its signal stack. */

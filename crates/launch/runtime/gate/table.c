@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
 #pragma GCC target("general-regs-only")
+#include <linux/futex.h>
 #include <sys/mman.h>
 
 #include "runtime.h"
@@ -14,7 +15,7 @@
 #if HS_RESETS
 
 /* Arguments that are descriptors. */
-enum { A = 1, B = 2, C = 4, D = 8, E = 16, NONE = 0 };
+enum { A = 1, B = 2, C = 4, D = 8, E = 16, F = 32, NONE = 0 };
 #define FICLONE_REQUEST 0x40049409l
 
 #define PLAIN(name, fds) [SYS_##name] = HS_TABLE_PLAIN | HS_TABLE_KNOWN | (fds)
@@ -36,7 +37,7 @@ static const unsigned char table[512] = {
     PLAIN(sched_get_priority_max, NONE), PLAIN(sched_get_priority_min, NONE), PLAIN(getcpu, NONE),
     PLAIN(getrandom, NONE), PLAIN(epoll_wait, A), PLAIN(timerfd_settime, A), PLAIN(timerfd_gettime, A), PLAIN(inotify_rm_watch, A),
     PLAIN(copy_file_range, A | C), PLAIN(splice, A | C), PLAIN(tee, A | B), PLAIN(fadvise64, A), PLAIN(readahead, A),
-    KNOWN(msync, NONE), PLAIN(fgetxattr, A), PLAIN(flistxattr, A), PLAIN(fsetxattr, A), PLAIN(fremovexattr, A),
+    PLAIN(msync, NONE), PLAIN(fgetxattr, A), PLAIN(flistxattr, A), PLAIN(fsetxattr, A), PLAIN(fremovexattr, A),
     PLAIN(rt_sigpending, NONE), KNOWN(sigaltstack, NONE),
     PLAIN(getitimer, NONE),
     /* Calls with a treatment of their own. */
@@ -79,6 +80,49 @@ static const unsigned char table[512] = {
     OTHER(466, A),
 };
 
+/* Arguments that are addresses, of all known calls. Of those that change mappings, but for advice, calls.c asks itself. */
+static const unsigned char pointers[512] = {
+    [SYS_open] = A, [SYS_creat] = A, [SYS_access] = A, [SYS_truncate] = A, [SYS_chmod] = A, [SYS_chown] = A, [SYS_lchown] = A,
+    [SYS_mkdir] = A, [SYS_rmdir] = A, [SYS_mknod] = A, [SYS_unlink] = A, [SYS_chdir] = A, [SYS_uname] = A, [SYS_sysinfo] = A,
+    [SYS_times] = A, [SYS_time] = A, [SYS_pipe] = A, [SYS_pipe2] = A, [SYS_getcwd] = A, [SYS_getrandom] = A, [SYS_poll] = A,
+    [SYS_msync] = A, [SYS_memfd_create] = A, [SYS_set_robust_list] = A, [SYS_rseq] = A, [SYS_clone3] = A, [SYS_rt_sigpending] = A,
+    [SYS_rt_sigsuspend] = A, [SYS_madvise] = A,
+    [SYS_nanosleep] = A | B, [SYS_gettimeofday] = A | B, [SYS_stat] = A | B, [SYS_lstat] = A | B, [SYS_statfs] = A | B,
+    [SYS_readlink] = A | B, [SYS_rename] = A | B, [SYS_link] = A | B, [SYS_symlink] = A | B, [SYS_listxattr] = A | B,
+    [SYS_llistxattr] = A | B, [SYS_removexattr] = A | B, [SYS_lremovexattr] = A | B, [SYS_utime] = A | B, [SYS_utimes] = A | B,
+    [SYS_sigaltstack] = A | B, [SYS_capget] = A | B,
+    [SYS_execve] = A | B | C, [SYS_getxattr] = A | B | C, [SYS_lgetxattr] = A | B | C, [SYS_setxattr] = A | B | C,
+    [SYS_lsetxattr] = A | B | C, [SYS_rt_sigtimedwait] = A | B | C, [SYS_getresuid] = A | B | C, [SYS_getresgid] = A | B | C,
+    [SYS_getcpu] = A | B | C,
+    [SYS_symlinkat] = A | C,
+    [SYS_ppoll] = A | C | D,
+    [SYS_futex] = A | E,
+    [SYS_read] = B, [SYS_write] = B, [SYS_pread64] = B, [SYS_pwrite64] = B, [SYS_readv] = B, [SYS_writev] = B, [SYS_preadv] = B,
+    [SYS_pwritev] = B, [SYS_preadv2] = B, [SYS_pwritev2] = B, [SYS_getdents] = B, [SYS_getdents64] = B, [SYS_fstat] = B,
+    [SYS_fstatfs] = B, [SYS_getitimer] = B, [SYS_sendmsg] = B, [SYS_recvmsg] = B, [SYS_bind] = B, [SYS_connect] = B, [SYS_openat] = B,
+    [SYS_mkdirat] = B, [SYS_unlinkat] = B, [SYS_mknodat] = B, [SYS_fchmodat] = B, [SYS_fchownat] = B, [SYS_faccessat] = B,
+    [SYS_faccessat2] = B, [SYS_getrusage] = B, [SYS_getgroups] = B, [SYS_clock_gettime] = B, [SYS_clock_getres] = B, [SYS_getrlimit] = B,
+    [SYS_setrlimit] = B, [SYS_sched_getparam] = B, [SYS_flistxattr] = B, [SYS_fremovexattr] = B, [SYS_inotify_add_watch] = B,
+    [SYS_timerfd_gettime] = B, [SYS_arch_prctl] = B, [SYS_prctl] = B,
+    [SYS_getsockname] = B | C, [SYS_getpeername] = B | C, [SYS_accept] = B | C, [SYS_accept4] = B | C, [SYS_utimensat] = B | C,
+    [SYS_futimesat] = B | C, [SYS_newfstatat] = B | C, [SYS_readlinkat] = B | C, [SYS_get_robust_list] = B | C, [SYS_fgetxattr] = B | C,
+    [SYS_fsetxattr] = B | C, [SYS_rt_sigaction] = B | C, [SYS_rt_sigprocmask] = B | C, [SYS_setitimer] = B | C,
+    [SYS_renameat] = B | D, [SYS_renameat2] = B | D, [SYS_linkat] = B | D, [SYS_copy_file_range] = B | D, [SYS_splice] = B | D,
+    [SYS_wait4] = B | D,
+    [SYS_sendto] = B | E, [SYS_statx] = B | E, [SYS_epoll_wait] = B | E, [SYS_epoll_pwait] = B | E,
+    [SYS_recvfrom] = B | E | F,
+    [SYS_execveat] = B | C | D,
+    [SYS_select] = B | C | D | E, [SYS_clone] = B | C | D | E,
+    [SYS_pselect6] = B | C | D | E | F,
+    [SYS_epoll_pwait2] = B | D | E,
+    [SYS_sched_getaffinity] = C, [SYS_sendfile] = C, [SYS_ioctl] = C, [SYS_fcntl] = C, [SYS_rt_sigqueueinfo] = C,
+    [SYS_pidfd_send_signal] = C,
+    [SYS_prlimit64] = C | D, [SYS_clock_nanosleep] = C | D, [SYS_timerfd_settime] = C | D,
+    [SYS_waitid] = C | E,
+    [SYS_socketpair] = D, [SYS_epoll_ctl] = D, [SYS_setsockopt] = D, [SYS_rt_tgsigqueueinfo] = D,
+    [SYS_getsockopt] = D | E,
+};
+
 static unsigned entry(long number)
 {
     return number >= 0 && number < (long)sizeof table ? table[number] : 0;
@@ -87,6 +131,19 @@ static unsigned entry(long number)
 unsigned hs_table_kind(long number)
 {
     return entry(number) & (HS_TABLE_PLAIN | HS_TABLE_KNOWN);
+}
+
+/* The arguments of a call that are addresses: bit n for argument n. */
+unsigned hs_table_pointers(const struct hs_system_call *call)
+{
+    if (call->number == SYS_futex)
+        switch (call->b & FUTEX_CMD_MASK) {
+        case FUTEX_WAIT:
+        case FUTEX_WAIT_BITSET: return A | D;
+        case FUTEX_WAKE:
+        case FUTEX_WAKE_BITSET: return A;
+        }
+    return call->number >= 0 && call->number < (long)sizeof pointers ? pointers[call->number] : 0;
 }
 
 /* The kernel looks at the lower half of a descriptor. */

@@ -3,9 +3,12 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -177,16 +180,80 @@ static void threads(void)
     printf("read %ld\n", (long)answer);
 }
 
-/* Whether the stack has grown below the page that was touched last. */
-static void grown(void)
+/* Makes a call with this stack pointer, where it writes. Another rbx than it came with is an answer, too. */
+static long call_at(uintptr_t stack, long number, long a, long b, long c, long d)
 {
-    long answer;
-    __asm__ volatile("mov %%rsp, %%r12\n\tsub $0x200000, %%rsp\n\tand $-4096, %%rsp\n\tadd $64, %%rsp\n\tmovb $0, (%%rsp)\n\t"
-                     "lea -64-4096(%%rsp), %%rdi\n\tsyscall\n\tmov %%r12, %%rsp"
-                     : "=a"(answer)
-                     : "a"(SYS_msync), "S"(4096l), "d"((long)MS_ASYNC)
-                     : "rcx", "r11", "rdi", "r12", "memory");
-    printf("msync %ld\n", answer);
+    long answer, kept;
+    register long fourth __asm__("r10") = d, fifth __asm__("r8") = 0;
+    __asm__ volatile("mov %%rsp, %%r12\n\tmov $0x4711, %%ebx\n\tmov %[stack], %%rsp\n\tmovb $0, (%%rsp)\n\tsyscall\n\t"
+                     "mov %%r12, %%rsp\n\tmov %%rbx, %[kept]"
+                     : "=a"(answer), [kept] "=m"(kept)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), [stack] "r"(stack)
+                     : "rbx", "r12", "rcx", "r11", "memory");
+    return kept == 0x4711 ? answer : kept;
+}
+
+/* Whether the stack has grown below the page that was touched last, by calls that find no page there and make none. */
+static void grown(const char *by)
+{
+    char here;
+    const uintptr_t page = ((uintptr_t)&here - 0x80000) & -4096ul;
+    const long next = (long)page - 4096;
+    if (strcmp(by, "msync") == 0)
+        printf("%ld\n", call_at(page + 64, SYS_msync, next, 4096, MS_ASYNC, 0));
+    else if (strcmp(by, "madvise") == 0) {
+        call_at(page + 64, SYS_getppid, 0, 0, 0, 0);
+        printf("%ld\n", call_at(page + 0x10000, SYS_madvise, next, 4096, MADV_NORMAL, 0));
+    } else
+        printf("%ld\n", call_at(page + 64, SYS_futex, next, FUTEX_WAKE, 1, 0));
+}
+
+/* An answer of the gate's own below the stack pointer, wherever its frames keep a register. */
+static void answered(void)
+{
+    static char room[0x8000] __attribute__((aligned(64)));
+    const uintptr_t stack = (uintptr_t)room + 0x6000;
+    for (long below = RED_ZONE + 8; below < 0x1000; below += 8) {
+        const long answer = call_at(stack, SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)stack - below, 8);
+        if (answer != 0)
+            printf("%ld: %lx\n", below, answer);
+    }
+}
+
+static sigjmp_buf before;
+static uintptr_t handlers_stack;
+
+static void on_fault(int number)
+{
+    (void)number;
+    handlers_stack = (uintptr_t)__builtin_frame_address(0);
+    siglongjmp(before, 1);
+}
+
+/* How many bytes are another below a signal stack whose size is that of a fault's frame. */
+static void full(void)
+{
+    enum { BELOW = 256, SIZE = 0x8000 };
+    static char room[0x10000] __attribute__((aligned(4096)));
+    const struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER};
+    stack_t stack = {.ss_sp = room + SIZE, .ss_size = SIZE};
+    volatile int changed = 0;
+    sigaction(SIGSEGV, &action, NULL);
+    for (volatile int round = 0; round < 2; round++) {
+        sigaltstack(&stack, NULL);
+        if (sigsetjmp(before, 0) == 0)
+            *(volatile int *)NULL;
+        /* The handler itself has some bytes. */
+        if (round == 0) {
+            stack.ss_sp = (void *)(handlers_stack - 64);
+            stack.ss_size = (size_t)(room + 2 * SIZE - (char *)stack.ss_sp);
+            memset((char *)stack.ss_sp - BELOW, 0x5a, BELOW);
+        }
+    }
+    for (int i = 1; i <= BELOW; i++)
+        if (((char *)stack.ss_sp)[-i] != 0x5a)
+            changed = changed + 1;
+    printf("changed %d\n", changed);
 }
 
 int main(int argc, char **argv)
@@ -202,8 +269,12 @@ int main(int argc, char **argv)
         into();
     else if (strcmp(how, "threads") == 0)
         threads();
-    else if (strcmp(how, "grown") == 0)
-        grown();
+    else if (strcmp(how, "grown") == 0 && argc > 2)
+        grown(argv[2]);
+    else if (strcmp(how, "answered") == 0)
+        answered();
+    else if (strcmp(how, "full") == 0)
+        full();
     else
         return 2;
     return 0;
