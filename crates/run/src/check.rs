@@ -142,8 +142,8 @@ impl Believed {
     }
 }
 
-/// Decides what to believe of a run in which processes may have been started warm. `had_files`: it failed, and found files of an
-/// earlier invocation.
+/// Decides what to believe of a run in which processes may have been started warm. `had_files` says that it failed, and that an
+/// earlier invocation had left files of the test's own.
 pub(crate) fn check(
     run: &Run<'_>,
     job: JobId,
@@ -180,12 +180,8 @@ fn repeat(
     if decides(&first) && decides(&cold) {
         match (fails(&first.transcript), fails(&cold.transcript)) {
             (true, false) => {
-                if let Some(failed) = fails_by_old_files(run, job, script, &cold, had_files, fails) {
-                    return Believed::other(first, failed);
-                }
                 // Even if it fails in each warm run: what a run leaves outside its own files may be undone by the next one.
-                let doubt = flaky::report_script(run, job, script, &first, &cold, fails);
-                return Believed { doubt: Some(doubt), ..Believed::other(first, cold.transcript) };
+                return contradicted(run, job, script, first, cold, had_files, fails);
             }
             (false, true) => tell_second_run(run, job),
             _ => {}
@@ -194,9 +190,26 @@ fn repeat(
     Believed::other(first, cold.transcript)
 }
 
-/// Runs a script once more, cold, on the files that the last run has left, if its first run found files of an earlier invocation:
-/// lit removes none, so a test that fails because of them fails. Returns that run if it does.
-pub(crate) fn fails_by_old_files(
+/// Decides on a test whose first run failed and whose cold run, without files of earlier invocations, did not.
+fn contradicted(
+    run: &Run<'_>,
+    job: JobId,
+    script: &Script,
+    first: Ran,
+    cold: Ran,
+    had_files: bool,
+    fails: &dyn Fn(&Transcript) -> bool,
+) -> Believed {
+    if let Some(failed) = fails_on_old_files(run, job, script, &cold, had_files, fails) {
+        return Believed::other(first, failed);
+    }
+    let doubt = flaky::report_script(run, job, script, &first, &cold, fails);
+    Believed { doubt: Some(doubt), ..Believed::other(first, cold.transcript) }
+}
+
+/// Runs a script cold on the files that its last run has left, if its first run found files of an earlier invocation. lit removes
+/// none, so a test that fails because of them is FAIL. Returns the transcript if it fails.
+pub(crate) fn fails_on_old_files(
     run: &Run<'_>,
     job: JobId,
     script: &Script,
@@ -240,11 +253,7 @@ fn confirm(
         return if run.checks.parity { compare_again(run, job, script, counts, &cold.group) } else { counts };
     }
     if fails(&warm.transcript) && !fails(&cold.transcript) {
-        if let Some(failed) = fails_by_old_files(run, job, script, &cold, had_files, fails) {
-            return Believed::other(warm, failed);
-        }
-        let doubt = flaky::report_script(run, job, script, &warm, &cold, fails);
-        return Believed { doubt: Some(doubt), ..Believed::other(warm, cold.transcript) };
+        return contradicted(run, job, script, warm, cold, had_files, fails);
     }
     // Both fail, but differently. The test may be nondeterministic, so each runs once more.
     let warm_again = run.again(job, script, Way::Warm, &cold.group);

@@ -249,7 +249,7 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
             if let TraceError::Refused(why) = why {
                 memory.count(|counts| *counts.untold.entry(why).or_default() += 1);
             }
-            run_again(script, began);
+            forget_traced_run(script, began);
             return Advice::Run;
         }
     };
@@ -258,7 +258,7 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
     let mut inputs = match inputs {
         Ok(inputs) if is_pass && !run.source.would_fail(job, 1, &transcript) => inputs,
         Ok(_) => {
-            run_again(script, began);
+            forget_traced_run(script, began);
             return Advice::Run;
         }
         Err(why) => return untold(memory, script, key, why, began),
@@ -276,9 +276,9 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
     Advice::Settled(Box::new(outcome))
 }
 
-/// Removes what a traced run has left, before the test runs as any other does. Where files of an earlier invocation were, that run
-/// finds some, as it would have: a test may fail because of them.
-fn run_again(script: &Script, began: SystemTime) {
+/// Removes the files that a traced run has left, before the test runs like any other. If an earlier invocation had left some, they
+/// stay: lit removes none, and the test may fail because of them.
+fn forget_traced_run(script: &Script, began: SystemTime) {
     if !own_files::are_older(script, began) {
         own_files::remove(script);
     }
@@ -287,7 +287,7 @@ fn run_again(script: &Script, began: SystemTime) {
 fn untold(memory: &Memory, script: &Script, key: Hash, why: String, began: SystemTime) -> Advice {
     memory.count(|counts| *counts.untold.entry(why.clone()).or_default() += 1);
     memory.verdicts.untold(key, why);
-    run_again(script, began);
+    forget_traced_run(script, began);
     Advice::Run
 }
 

@@ -44,8 +44,8 @@ pub(crate) fn remove(script: &Script) {
     }
 }
 
-/// Returns whether the script found files of its own when it began at this time: an earlier invocation has left them, as lit
-/// leaves them. A file system that does not tell when a file was made makes that possible.
+/// Returns whether an earlier invocation had left files of the script's own when it began at `begun`. lit does not remove them
+/// either. On a file system that does not record when a file was made, any file counts.
 pub(crate) fn are_older(script: &Script, begun: SystemTime) -> bool {
     let before = begun.checked_sub(CLOCK_LAG).unwrap_or(begun);
     own(script).iter().any(|path| {

@@ -93,7 +93,7 @@ pub(crate) fn note_foreseen(run: &Run<'_>) {
 }
 
 /// Runs a script that failed natively with the shell that it asks for.
-/// `had_files`: it found files of an earlier invocation.
+/// `had_files` says that an earlier invocation had left files of the test's own.
 pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran, had_files: bool) -> Believed {
     let Some(asked) = as_asked(script) else { return Believed::first(native) };
     let again = |script: &Script, last: &Ran| run.again(job, script, Way::Cold, &last.group);
@@ -105,7 +105,7 @@ pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran, h
         return Believed::other(native, transcript);
     }
     let fails = |transcript: &Transcript| transcript.exit_code != Some(0);
-    if let Some(failed) = check::fails_by_old_files(run, job, &asked, &ran, had_files, &fails) {
+    if let Some(failed) = check::fails_on_old_files(run, job, &asked, &ran, had_files, &fails) {
         return Believed::other(native, failed);
     }
     let native_cold = again(script, &ran);

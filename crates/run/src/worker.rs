@@ -125,11 +125,11 @@ fn checked_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> 
         shells::note_foreseen(run);
     }
     let script = asked.as_ref().unwrap_or(script);
-    let (begun, began) = (Instant::now(), SystemTime::now());
+    let (begun, wall_clock) = (Instant::now(), SystemTime::now());
     let ran = run.once(job, script, way);
     run.took(script, &ran.transcript, begun);
     let fails = |transcript: &Transcript| run.source.would_fail(job, attempt, transcript);
-    let had_files = fails(&ran.transcript) && own_files::are_older(script, began);
+    let had_files = fails(&ran.transcript) && own_files::are_older(script, wall_clock);
     if shells::must_be_confirmed(&ran.transcript)
         || shells::passes_unexpectedly(run, job, attempt, &ran.transcript)
     {

@@ -3,9 +3,8 @@
  * The kernel hands each system call to a handler (PR_SET_SYSCALL_USER_DISPATCH, Linux 5.11), whether libc, ld.so or an instruction of the
  * tool's makes it. Only calls in the runtime's own text are exempt. calls.c decides what happens to it. A signal for each call would cost
  * more than most calls. So an instruction of libc or ld.so that has come here once is replaced, between two runs, by a jump to a slot in
- * the runtime's text (slots.c). Runs in processes of their own tell the
- * zygote of such instructions, which replaces them before it forks again. It has replaced those of common calls before: the frame of a
- * signal would stay on the tool's stack.
+ * the runtime's text (slots.c). Runs in processes of their own tell the zygote of such instructions, which replaces them before it forks
+ * again. It has replaced those of common calls before: the frame of a signal would stay on the tool's stack.
  *
  * The replaced instruction is `mov $number, %eax` right before the `syscall`, which stays: a jump to that alone still comes to the handler.
  * Since glibc 2.41 one `syscall` makes all calls at which a thread can be cancelled, and the number comes from the stack; there it is
@@ -93,7 +92,7 @@ __attribute__((naked)) void hs_gate_restorer(void)
     __asm__("mov $15, %rax\n\tsyscall");
 }
 
-/* Has text be writable, or not. */
+/* Makes text writable, or read-only. */
 int hs_gate_set_writable(uintptr_t from, uintptr_t to, int is)
 {
     const int access = PROT_READ | PROT_EXEC | (is ? PROT_WRITE : 0);
@@ -103,7 +102,7 @@ int hs_gate_set_writable(uintptr_t from, uintptr_t to, int is)
     return HS_SYS(SYS_mprotect, from, ((to + PAGE - 1) & -PAGE) - from, access) == 0;
 }
 
-/* Whether calls are decided on: between two runs the runtime itself calls libc. */
+/* Whether calls.c decides on calls. Between two runs it does not: the runtime itself calls libc then. */
 int hs_gate_follows(void)
 {
     return !gate.is_revealed && gate.selector == SELECTOR_BLOCK;

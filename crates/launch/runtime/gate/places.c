@@ -73,10 +73,10 @@ int hs_places_are_as_elsewhere(const struct hs_system_call *call, long result, i
     return overlaps && (result == -EEXIST || (result > 0 && is_chosen_as_elsewhere(call, result)));
 }
 
-/* Whether a fresh process would have something else there, or nothing. */
-static int is_ours(uintptr_t from, size_t size, uintptr_t stack, long number)
+/* Whether memory is the runtime's own. */
+static int is_own(uintptr_t from, size_t size)
 {
-    return (hs_own_has(from, size) && !has_strings(from, 1)) || hs_stacks_have_used(from, stack, number);
+    return hs_own_has(from, size) && !has_strings(from, 1);
 }
 
 /* Whether a call's list of buffers has one there. */
@@ -100,23 +100,24 @@ static int lists_ours(const struct hs_system_call *call, uintptr_t stack)
         if (!hs_signals_fetch(parts, call->b + begin * (long)sizeof *parts, (size_t)size * sizeof *parts))
             return 0;
         for (long i = 0; i < size; i++) {
-            if (parts[i].iov_len && is_ours((uintptr_t)parts[i].iov_base, parts[i].iov_len, stack, call->number))
+            const uintptr_t from = (uintptr_t)parts[i].iov_base;
+            if (parts[i].iov_len && (is_own(from, parts[i].iov_len) || hs_stacks_have_used(from, stack, call->number)))
                 return 1;
         }
     }
     return 0;
 }
 
-/* Whether an argument of a call is an address at which the kernel would find nothing in a fresh process, or something else: the runtime's
- * memory, and the stack below the tool's stack pointer `stack`, which a signal for the gate has grown or written to. In the registers of
- * arguments that a call does not have, anything may be: that is never the runtime's memory, but often what the stack has been. */
+/* Whether an argument of a call is an address at which the kernel would find something else, or nothing, in a fresh process. It may lead
+ * to the runtime's memory, or below the tool's stack pointer `stack`, where the frames of the gate's signal lie. Registers that the call
+ * does not use may hold anything. Old addresses of the stack are common there, so only real arguments are compared with the frames. */
 int hs_places_point_to_ours(const struct hs_system_call *call, uintptr_t stack)
 {
     const long arguments[] = {call->a, call->b, call->c, call->d, call->e, call->f};
     const unsigned pointers = hs_table_pointers(call);
     for (unsigned i = 0; i < sizeof arguments / sizeof *arguments; i++) {
         const uintptr_t at = (uintptr_t)arguments[i];
-        if (pointers >> i & 1 ? is_ours(at, 0, stack, call->number) : hs_own_has(at, 0) && !has_strings(at, 1))
+        if (is_own(at, 0) || (pointers >> i & 1 && hs_stacks_have_used(at, stack, call->number)))
             return 1;
     }
     return lists_ours(call, stack);

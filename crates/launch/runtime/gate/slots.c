@@ -1,8 +1,8 @@
-/* What instructions jump to that made a system call before, and ways for calls that come by a signal (gate.c).
+/* Slots and ways: trampolines that make system calls in place of the tool's own instructions (gate.c).
  *
- * A slot belongs to an instruction of libc's or ld.so's that has been replaced by a jump. It asks calls.c by a plain call, makes the system
- * call itself, and goes on behind the instruction. A way belongs to any other instruction: the gate's handler has asked already, and the
- * way only makes the call. Both leave all registers as the kernel would have left them at the instruction.
+ * A slot replaces an instruction of libc or ld.so, which now jumps there. The slot asks calls.c by a plain call, makes the system call, and
+ * jumps back. A way serves any other instruction: the gate's signal handler has asked calls.c already, so the way only makes the call and
+ * jumps back. Both leave every register as the kernel would have left it at the tool's instruction.
  *
  * In the first thread a slot works on a stack of the runtime's, so that it leaves nothing on the tool's: a function that is called later
  * may read what it has not written.
@@ -18,8 +18,6 @@
 
 #if HS_RESETS
 
-#define CALL_BYTES HS_CALL_BYTES
-#define MOVE_BYTES HS_MOVE_BYTES
 #define SLOT_BYTES 128
 #define SLOTS 256
 #define WAYS 256
@@ -68,7 +66,8 @@ static struct {
     uint32_t count;
 } slots;
 
-/* Asks what is to be done with a slot's call. The flags, and rcx, are in the passage's last words. */
+/* Completes the passage, calls hs_gate_called, and restores registers. The flags have been pushed; rcx has the tool's stack pointer, and
+ * r11 the address of the slot's native part. */
 #define ASK \
     "push %rcx\n\tpush %r11\n\tpush %rbx\n\tpush %rbp\n\t" \
     "push %r9\n\tpush %r8\n\tpush %r10\n\tpush %rdx\n\tpush %rsi\n\tpush %rdi\n\tpush %rax\n\t" \
@@ -82,10 +81,10 @@ static struct {
     ".cfi_escape 0x10, 0x00, 0x02, 0x73, 0x00\n\t" \
     "mov %rsp, %rdi\n\tand $-16, %rsp\n\tcld\n\tcall hs_gate_called\n\tmov %rbx, %rsp\n\t" \
     "pop %rax\n\tpop %rdi\n\tpop %rsi\n\tpop %rdx\n\tpop %r10\n\tpop %r8\n\tpop %r9\n\tpop %rbp\n\tpop %rbx\n\tpop %rcx\n\t"
-/* To an unwinder they are a part of the slot's frame; r11 leads to its native part. */
+/* To an unwinder the entries are a part of the slot's frame; r11 leads to its native part. */
 #define OF_SLOT ".cfi_signal_frame\n\t.cfi_def_cfa rsp, 0\n\t.cfi_escape 0x10, 0x10, 0x02, 0x7b, 0x1c\n\t"
 
-/* They go on with the flags that the call came with, and leave them in r11, as the kernel would. */
+/* The entries restore the flags that the call came with, and leave a copy in r11, as the kernel would. */
 __attribute__((naked, used)) static void hs_gate_entry(void)
 {
     __asm__(OF_SLOT "mov %rsp, %rcx\n\t.cfi_def_cfa rcx, 0\n\tlea -128(%rsp), %rsp\n\tpushfq\n\t" ASK
@@ -114,7 +113,7 @@ __attribute__((used)) static void hs_gate_called(struct passage *passage)
     hs_cancel_end(before);
     hs_watch_wipe();
     switch (outcome) {
-    case HS_CALL_DONE: passage->next += CALL_BYTES; break;
+    case HS_CALL_DONE: passage->next += HS_CALL_BYTES; break;
     case HS_CALL_AT_SITE: hs_gate_reveal(); break;
     case HS_CALL_ARRIVES: passage->next = hs_watch_arrive_by_slot(passage->next - NATIVE, passage->flags); break;
     case HS_CALL_VFORKS: passage->next = (uintptr_t)hs_children_branch; break;
@@ -152,14 +151,14 @@ uintptr_t hs_slots_way(uintptr_t back)
 
 int hs_slots_is_call(uintptr_t place)
 {
-    static const unsigned char code[CALL_BYTES] = {0x0f, 0x05};
+    static const unsigned char code[HS_CALL_BYTES] = {0x0f, 0x05};
     return memcmp((const void *)place, code, sizeof code) == 0;
 }
 
 /* Where a site that goes on at `back` makes its call: right before, or before the comparison that was replaced as well. */
 static uintptr_t made_at(uintptr_t back)
 {
-    return hs_slots_is_call(back - CALL_BYTES) ? back : back - HS_TAIL_BYTES + CALL_BYTES;
+    return hs_slots_is_call(back - HS_CALL_BYTES) ? back : back - HS_TAIL_BYTES + HS_CALL_BYTES;
 }
 
 /* A slot for a site; `load` is NULL if the number is there already. */
@@ -177,7 +176,7 @@ static void write_slot(unsigned char *slot, const unsigned char *load, uintptr_t
     } relative[] = {{17, (uintptr_t)&work}, {35, (uintptr_t)hs_gate_entry}, {40, (uintptr_t)hs_gate_entry_first}};
     memcpy(slot, code, sizeof code);
     if (load)
-        memcpy(slot, load, MOVE_BYTES);
+        memcpy(slot, load, HS_MOVE_BYTES);
     for (size_t i = 0; i < sizeof relative / sizeof *relative; i++) {
         unsigned char *const place = slot + relative[i].at;
         const int32_t distance = (int32_t)(relative[i].target - (uintptr_t)(place + sizeof distance));
@@ -210,7 +209,7 @@ const unsigned char *hs_slots_make(uintptr_t back, const unsigned char *load)
     return hs_gate_set_writable((uintptr_t)slot, (uintptr_t)slot + SLOT_BYTES, 0) ? slot : NULL;
 }
 
-/* Whether no code reads the flags that a call came with, which begins at this place: a slot, or any code. */
+/* Whether the code at `place` sets the flags of arithmetic before it reads any. Of a slot, that is the code behind its call. */
 int hs_slots_set_flags_anew(uintptr_t place)
 {
     const uintptr_t number = (place - (uintptr_t)hs_gate_slots) / SLOT_BYTES;
@@ -220,7 +219,7 @@ int hs_slots_set_flags_anew(uintptr_t place)
     return made_at(back) != back || hs_flags_are_set_anew(back);
 }
 
-/* Has all slots be writable, or not. */
+/* Makes all slots writable, or read-only. */
 int hs_slots_set_writable(int is)
 {
     return hs_gate_set_writable((uintptr_t)hs_gate_slots, (uintptr_t)hs_gate_slots + sizeof hs_gate_slots, is);
@@ -230,7 +229,7 @@ int hs_slots_set_writable(int is)
  * whether that is possible. */
 static int leave_slot(long long *regs)
 {
-    enum { BEHIND_CALL = NATIVE + CALL_BYTES, COMPARED = NATIVE + 15 };
+    enum { BEHIND_CALL = NATIVE + HS_CALL_BYTES, COMPARED = NATIVE + 15 };
     const uintptr_t slot = (uintptr_t)regs[REG_RIP] & -(uintptr_t)SLOT_BYTES, at = (uintptr_t)regs[REG_RIP] - slot;
     const uintptr_t back = *(const uintptr_t *)(slot + BACK), made = *(const uintptr_t *)(slot + MADE);
     const int has_tail = made != back;
@@ -240,7 +239,7 @@ static int leave_slot(long long *regs)
     /* The kernel leaves there where the call was made. */
     if ((uintptr_t)regs[REG_RCX] == slot + BEHIND_CALL)
         regs[REG_RCX] = (greg_t)made;
-    regs[REG_RIP] = (greg_t)(at == NATIVE ? made - CALL_BYTES : back);
+    regs[REG_RIP] = (greg_t)(at == NATIVE ? made - HS_CALL_BYTES : back);
     if (has_tail && at >= BEHIND_CALL && at < COMPARED) {
         /* The comparison that was replaced. */
         regs[REG_EFL] &= ~(carry | zero | others);
@@ -250,14 +249,14 @@ static int leave_slot(long long *regs)
     return !has_tail || at == NATIVE;
 }
 
-/* Changes the registers of a thread on a way in the same way. */
+/* Does the same for a thread on a way. */
 static void leave_way(long long *regs)
 {
-    const uintptr_t from = (uintptr_t)regs[REG_RIP] - (uintptr_t)hs_gate_ways, made = (uintptr_t)hs_gate_ways + CALL_BYTES;
+    const uintptr_t from = (uintptr_t)regs[REG_RIP] - (uintptr_t)hs_gate_ways, made = (uintptr_t)hs_gate_ways + HS_CALL_BYTES;
     const uintptr_t back = hs_gate_places[from / WAY_BYTES], at = from % WAY_BYTES;
     if ((uintptr_t)regs[REG_RCX] == made + from - at)
         regs[REG_RCX] = (greg_t)back;
-    regs[REG_RIP] = (greg_t)(at == 0 ? back - CALL_BYTES : back);
+    regs[REG_RIP] = (greg_t)(at == 0 ? back - HS_CALL_BYTES : back);
 }
 
 /* Changes the registers of a thread that makes a system call for the tool to those where the tool made that. Returns 0 if the thread is

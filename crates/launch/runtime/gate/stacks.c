@@ -38,7 +38,7 @@ static struct {
     struct stack known[THREADS];
     int is_used;
     uintptr_t room; /* that a call needs below the stack pointer */
-    uintptr_t deepest; /* where the gate has worked on the first thread's stack in this run: above that all may be mapped by it */
+    uintptr_t deepest; /* the lowest place on the first thread's stack where the gate has worked in this run */
 } stacks;
 
 static uint32_t place_of(void *thread)
@@ -109,7 +109,7 @@ static int is_own(void *thread, uintptr_t pointer)
     return 0;
 }
 
-/* The gate works here. */
+/* Notes that the gate works on the stack of this function. */
 void hs_stacks_note_depth(void)
 {
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0) - OWN_ROOM;
@@ -117,10 +117,10 @@ void hs_stacks_note_depth(void)
         stacks.deepest = here;
 }
 
-/* Whether memory, or what begins there, may be another because of the gate's own frames. `stack`: the tool's stack pointer at a call of
- * this number. What the frames of this call have overwritten lies below that and the red zone. What they, or earlier ones in this run,
- * have grown the first thread's stack by lies below the 128 KiB that the kernel maps of it in any case below the tool's strings
- * (setup_arg_pages in fs/exec.c); pointers to them may take half of that. */
+/* Whether the gate's frames may have changed the memory that begins at `from`. `number` is that of the call, and `stack` the tool's stack
+ * pointer there. The frames of this call have overwritten memory below that and the red zone. They, or earlier ones in this run, may have
+ * grown the first thread's stack: not within the 128 KiB that the kernel maps below the tool's strings in any case (setup_arg_pages in
+ * fs/exec.c). The pointers to the strings may take half of these. */
 int hs_stacks_have_used(uintptr_t from, uintptr_t stack, long number)
 {
     enum { RED_ZONE = 128, FRAMES_MAX = 1 << 16, MAPPED = 1 << 16, SPAN = 1 << 16 };

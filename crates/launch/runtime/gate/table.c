@@ -80,7 +80,7 @@ static const unsigned char table[512] = {
     OTHER(466, A),
 };
 
-/* Arguments that are addresses, of all known calls. Of those that change mappings, but for advice, calls.c asks itself. */
+/* The arguments of known calls that are addresses. Calls that change mappings are not here, except madvise: calls.c checks them. */
 static const unsigned char pointers[512] = {
     [SYS_open] = A, [SYS_creat] = A, [SYS_access] = A, [SYS_truncate] = A, [SYS_chmod] = A, [SYS_chown] = A, [SYS_lchown] = A,
     [SYS_mkdir] = A, [SYS_rmdir] = A, [SYS_mknod] = A, [SYS_unlink] = A, [SYS_chdir] = A, [SYS_uname] = A, [SYS_sysinfo] = A,
