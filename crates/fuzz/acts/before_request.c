@@ -2,15 +2,44 @@
 #include "before.h"
 
 #ifdef WITH_before_env
-static char *first_value;
+static char first_value[64];
 CONSTRUCT(ask_env)
 {
     UNUSED;
-    first_value = getenv("HS_A");
+    const char *value = getenv("HS_A");
+    snprintf(first_value, sizeof first_value, "%s", value ? value : "(unset)");
 }
 TELL(before_env)
 {
-    say("%s", first_value ? first_value : "(unset)");
+    say("%s", first_value);
+}
+#endif
+
+#ifdef WITH_before_env_kept
+static char *kept_value;
+CONSTRUCT(keep_env)
+{
+    UNUSED;
+    kept_value = getenv("HS_A");
+}
+TELL(before_env_kept)
+{
+    say("%s", kept_value ? kept_value : "(unset)");
+}
+#endif
+
+#ifdef WITH_before_env_hidden
+/* As one that is kept in another form. */
+static uintptr_t hidden_value;
+CONSTRUCT(hide_env)
+{
+    UNUSED;
+    hidden_value = (uintptr_t)getenv("HS_A") ^ 0x5555;
+}
+TELL(before_env_hidden)
+{
+    const char *value = (const char *)(hidden_value ^ 0x5555);
+    say("%s", value ? value : "(unset)");
 }
 #endif
 

@@ -44,7 +44,7 @@ enum hs_doubt {
     HS_DOUBT_STDIO = 1u << 5,       /* a standard stream has a buffer, or something was written */
     HS_DOUBT_CHILDREN = 1u << 6,    /* a constructor left a child process */
     HS_DOUBT_ARGUMENTS = 1u << 7,   /* a constructor kept an argument */
-    HS_DOUBT_CAPTURED = 1u << 8,    /* a constructor kept a pointer into the environment unseen by the audit */
+    HS_DOUBT_CAPTURED = 1u << 8,    /* a constructor kept a pointer into the environment */
     HS_DOUBT_DIRECTORY = 1u << 9,   /* a constructor asked for the working directory */
     HS_DOUBT_IDENTITY = 1u << 10,   /* a constructor asked for the process's number */
     HS_DOUBT_CLOCK = 1u << 11,      /* a constructor asked for time or random bytes */

@@ -144,7 +144,6 @@ HS_HIDDEN void hs_asked_stop(void);
 HS_HIDDEN void hs_asked_resume(void);
 HS_HIDDEN uint32_t hs_asked_doubts(void);
 HS_HIDDEN void *hs_asked_interposed(void *function);
-HS_HIDDEN int hs_asked_for(const char *assignment);
 HS_HIDDEN void hs_asked_record(const char *name);
 HS_HIDDEN void hs_asked_leave_to_python(void);
 HS_HIDDEN size_t hs_asked_names(char *out, size_t room, uint32_t *count);
@@ -205,7 +204,6 @@ HS_HIDDEN void hs_loader_tell(const struct hs_call *call);
 /* strings.c */
 HS_HIDDEN int hs_strings_open(const struct hs_start *start);
 HS_HIDDEN int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start);
-HS_HIDDEN void hs_strings_keep_variables(void);
 HS_HIDDEN HS_GENERAL int hs_strings_are_kept(void);
 HS_HIDDEN void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN char *hs_strings_random(void);

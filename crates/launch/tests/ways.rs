@@ -62,9 +62,21 @@ fn a_call_goes_on_whatever_is_written_below_the_stack() {
 #[test]
 fn a_run_that_may_see_that_the_gate_has_grown_the_stack_is_doubtful() {
     for by in ["msync", "madvise", "futex"] {
-        let doubtful = agrees(&["grown", by]);
-        assert!(!common::RESETS || doubtful == 2 * ROUNDS, "{by}: {doubtful}");
+        for place in ["below", "later", "above"] {
+            let doubtful = agrees(&["grown", by, place]);
+            assert!(!common::RESETS || doubtful == 2 * ROUNDS, "{by}, {place}: {doubtful}");
+        }
     }
+}
+
+#[test]
+fn a_run_that_sends_what_lies_below_the_stack_is_doubtful() {
+    agrees(&["message"]);
+}
+
+#[test]
+fn a_handler_begins_with_the_flags_of_what_it_interrupts() {
+    assert_eq!(agrees(&["flags"]), 0);
 }
 
 #[test]

@@ -142,8 +142,8 @@ impl Believed {
     }
 }
 
-/// Decides what to believe of a run in which processes may have been started warm. `had_files` says that it failed, and that an
-/// earlier invocation had left files of the test's own.
+/// Decides what to believe of a run in which processes may have been started warm. `had_files` says that it failed or is doubtful,
+/// and that an earlier invocation had left files of the test's own.
 pub(crate) fn check(
     run: &Run<'_>,
     job: JobId,
@@ -175,13 +175,20 @@ fn repeat(
     had_files: bool,
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
+    let failed = fails_on_old_files(run, job, script, &first, had_files, fails);
     let cold = run.again(job, script, Way::Cold, &first.group);
+    let failed = failed.or_else(|| fails_on_old_files(run, job, script, &cold, had_files, fails));
+    if let Some(failed) = failed
+        && !fails(&cold.transcript)
+    {
+        return Believed::other(first, failed);
+    }
     let decides = |ran: &Ran| !ran.is_interrupted() && !ran.had_no_room() && !ran.is_lost;
     if decides(&first) && decides(&cold) {
         match (fails(&first.transcript), fails(&cold.transcript)) {
             (true, false) => {
                 // Even if it fails in each warm run: what a run leaves outside its own files may be undone by the next one.
-                return contradicted(run, job, script, first, cold, had_files, fails);
+                return contradicted(run, job, script, first, cold, fails);
             }
             (false, true) => tell_second_run(run, job),
             _ => {}
@@ -190,19 +197,15 @@ fn repeat(
     Believed::other(first, cold.transcript)
 }
 
-/// Decides on a test whose first run failed and whose cold run, without files of earlier invocations, did not.
+/// Decides on a test whose first run failed and whose cold run did not.
 fn contradicted(
     run: &Run<'_>,
     job: JobId,
     script: &Script,
     first: Ran,
     cold: Ran,
-    had_files: bool,
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
-    if let Some(failed) = fails_on_old_files(run, job, script, &cold, had_files, fails) {
-        return Believed::other(first, failed);
-    }
     let doubt = flaky::report_script(run, job, script, &first, &cold, fails);
     Believed { doubt: Some(doubt), ..Believed::other(first, cold.transcript) }
 }
@@ -244,6 +247,13 @@ fn confirm(
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
     confirmed(run);
+    let failed = fails_on_old_files(run, job, script, &warm, had_files, fails);
+    if let Some(failed) = &failed
+        && end(failed) == end(&warm.transcript)
+        && !run.checks.parity
+    {
+        return Believed::other(warm, failed.clone());
+    }
     let cold = run.again(job, script, Way::Cold, &warm.group);
     if cold.is_interrupted() || cold.had_no_room() {
         return Believed::other(warm, cold.transcript);
@@ -253,7 +263,11 @@ fn confirm(
         return if run.checks.parity { compare_again(run, job, script, counts, &cold.group) } else { counts };
     }
     if fails(&warm.transcript) && !fails(&cold.transcript) {
-        return contradicted(run, job, script, warm, cold, had_files, fails);
+        let failed = failed.or_else(|| fails_on_old_files(run, job, script, &cold, had_files, fails));
+        return match failed {
+            Some(failed) => Believed::other(warm, failed),
+            None => contradicted(run, job, script, warm, cold, fails),
+        };
     }
     // Both fail, but differently. The test may be nondeterministic, so each runs once more.
     let warm_again = run.again(job, script, Way::Warm, &cold.group);

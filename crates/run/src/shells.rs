@@ -97,15 +97,17 @@ pub(crate) fn note_foreseen(run: &Run<'_>) {
 pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran, had_files: bool) -> Believed {
     let Some(asked) = as_asked(script) else { return Believed::first(native) };
     let again = |script: &Script, last: &Ran| run.again(job, script, Way::Cold, &last.group);
+    let fails = |transcript: &Transcript| transcript.exit_code != Some(0);
+    let failed = check::fails_on_old_files(run, job, &asked, &native, had_files, &fails);
     let ran = again(&asked, &native);
     let transcript = ran.transcript.clone();
     let Some(shells) = run.shells() else { return Believed::other(native, transcript) };
     shells.count(|counts| counts.confirmed += 1);
-    if transcript.exit_code != Some(0) {
+    if fails(&transcript) {
         return Believed::other(native, transcript);
     }
-    let fails = |transcript: &Transcript| transcript.exit_code != Some(0);
-    if let Some(failed) = check::fails_on_old_files(run, job, &asked, &ran, had_files, &fails) {
+    let failed = failed.or_else(|| check::fails_on_old_files(run, job, &asked, &ran, had_files, &fails));
+    if let Some(failed) = failed {
         return Believed::other(native, failed);
     }
     let native_cold = again(script, &ran);

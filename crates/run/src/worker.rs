@@ -129,7 +129,7 @@ fn checked_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> 
     let ran = run.once(job, script, way);
     run.took(script, &ran.transcript, begun);
     let fails = |transcript: &Transcript| run.source.would_fail(job, attempt, transcript);
-    let had_files = fails(&ran.transcript) && own_files::are_older(script, wall_clock);
+    let had_files = (ran.is_doubtful || fails(&ran.transcript)) && own_files::are_older(script, wall_clock);
     if shells::must_be_confirmed(&ran.transcript)
         || shells::passes_unexpectedly(run, job, attempt, &ran.transcript)
     {

@@ -124,3 +124,15 @@ fn a_test_that_fails_on_files_of_an_earlier_invocation_fails() {
     // It has failed last time, so it runs cold, and once.
     run(&suite, &["-v"]).ends_with(1).has("FAIL: t :: c.test");
 }
+
+#[test]
+fn a_test_that_fails_on_files_of_several_earlier_invocations_fails() {
+    let suite = suite();
+    suite.file("c.test", "RUN: sed -n 1p %s >> %t.o\nRUN: wc -l < %t.o | grep -q '^[1-4]$'\n");
+    for _ in 1..=4 {
+        run(&suite, &["-v"]).ends_with(0).has("PASS: t :: c.test");
+    }
+    let last = run(&suite, &["-v"]);
+    last.ends_with(1).has("FAIL: t :: c.test");
+    assert!(!last.err.contains("not when cold"), "{last:#?}");
+}

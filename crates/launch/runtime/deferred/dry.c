@@ -43,7 +43,7 @@ static char *behind_arrays(const struct hs_job *job)
 /* Whether a dry run can be made of this request, and serve it: no string lies where a dry run can look. */
 int hs_strings_are_complete(const struct hs_job *job)
 {
-    const int is_behind = hs_layout.keeps_variables || (hs_layout.end == hs_block.path && hs_layout.begin >= behind_arrays(job));
+    const int is_behind = hs_layout.begin >= behind_arrays(job);
     return hs_layout.is_complete && is_behind && job->head->argc <= ARGUMENTS_MAX && job->environment <= job->end &&
            strlen(job->strings) < PAGE;
 }
@@ -264,9 +264,7 @@ static void draw_dry(uint32_t argc, unsigned turn, int is_learned)
  * let it. */
 static int hide_stack(const struct hs_job *job)
 {
-    dry.hidden = hs_layout.keeps_variables ? hs_block.end : behind_arrays(job);
-    if (dry.hidden == hs_block.end)
-        return 0;
+    dry.hidden = behind_arrays(job);
     zero(hs_block.room, dry.hidden);
     return HS_SYS(SYS_mprotect, dry.hidden, hs_block.end - dry.hidden, PROT_NONE) == 0 ? 0 : -1;
 }

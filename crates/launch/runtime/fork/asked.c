@@ -308,13 +308,6 @@ uint32_t hs_asked_doubts(void)
     return asked.doubts;
 }
 
-/* Whether the variable of "NAME=value" was asked for. */
-int hs_asked_for(const char *assignment)
-{
-    const char *sign = strchr(assignment, '=');
-    return sign && recorded(assignment, (size_t)(sign - assignment));
-}
-
 size_t hs_asked_names(char *out, size_t room, uint32_t *count)
 {
     size_t length = asked.length <= room ? asked.length : 0;

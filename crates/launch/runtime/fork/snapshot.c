@@ -77,7 +77,7 @@ static int descriptors_opened(void)
 
 /* The parts of the block on the stack that the tool keeps, in whatever memory it has. Each request has its list of arguments where the
  * zygote has its own. The observer finds tools that keep its length (crates/launch/src/warm/observe/compare.rs). */
-enum { KEPT_STRING = 1, KEPT_ENVIRONMENT = 2, KEPT_VARIABLE = 4 };
+enum { KEPT_STRING = 1, KEPT_ENVIRONMENT = 2 };
 
 /* libc and ld.so themselves keep the lists and the name. What else they have they were given (on_exit, optarg). */
 static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high, int is_libcs)
@@ -90,7 +90,7 @@ static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low
         return is_libcs && word <= low + strlen(start->argv[0]) ? 0 : KEPT_STRING;
     for (char **var = start->envp; *var; var++)
         if (word >= (uintptr_t)*var && word <= (uintptr_t)*var + strlen(*var))
-            return hs_asked_for(*var) ? KEPT_VARIABLE : KEPT_ENVIRONMENT;
+            return KEPT_ENVIRONMENT;
     return 0;
 }
 
@@ -161,7 +161,7 @@ static int scan_sealed(struct dl_phdr_info *info, size_t size, void *data)
         if (part->p_type == PT_GNU_RELRO)
             found |= scan(from & -page, (from + part->p_memsz) & -page, start, 1);
     }
-    return found & (KEPT_VARIABLE | KEPT_ENVIRONMENT) ? 1 : 0;
+    return (found & KEPT_ENVIRONMENT) != 0;
 }
 
 /* Without `start`, what the tool keeps of its arguments and its environment does not matter. */
@@ -187,8 +187,8 @@ static uint32_t mapping_doubts(const struct hs_start *start)
         else if (start && !keeps_by_design(&now))
             keeps |= scan(now.from, now.to, start, hs_imports_is_libcs(now.path));
     }
-    if (start && (keeps & KEPT_VARIABLE || dl_iterate_phdr(scan_sealed, (void *)start)))
-        hs_strings_keep_variables();
+    if (start && dl_iterate_phdr(scan_sealed, (void *)start))
+        keeps |= KEPT_ENVIRONMENT;
     if (keeps & KEPT_STRING)
         found |= HS_DOUBT_ARGUMENTS;
     if (keeps & KEPT_ENVIRONMENT)

@@ -1,13 +1,13 @@
 /* Addresses among the arguments and answers of a system call: where they would lie, and what would be there, in a fresh process.
  *
- * The runtime has mapped memory of its own, and the strings of a dry run, or of a tool that keeps a pointer to a variable, lie elsewhere
- * than on the stack.
+ * The runtime has mapped memory of its own, and the strings of a dry run lie elsewhere than on the stack.
  */
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
 #pragma GCC target("general-regs-only")
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -79,10 +79,32 @@ static int is_own(uintptr_t from, size_t size)
     return hs_own_has(from, size) && !has_strings(from, 1);
 }
 
-/* Whether a call's list of buffers has one there. */
-static int lists_ours(const struct hs_system_call *call, uintptr_t stack)
+/* Whether memory that a call leads to is the runtime's own, or has been changed by it. */
+static int is_changed(const void *from, size_t size, uintptr_t stack, long number)
+{
+    return size && (is_own((uintptr_t)from, size) || hs_stacks_have_used((uintptr_t)from, stack, number));
+}
+
+/* Whether a list of `count` buffers has one there. The kernel refuses a longer list unread. */
+static int has_changed(long list, size_t count, uintptr_t stack, long number)
 {
     struct iovec parts[16];
+    const size_t most = sizeof parts / sizeof *parts;
+    for (size_t begin = 0; count <= UIO_MAXIOV && begin < count; begin += most) {
+        const size_t size = count - begin < most ? count - begin : most;
+        if (!hs_signals_fetch(parts, list + (long)(begin * sizeof *parts), size * sizeof *parts))
+            return 0;
+        for (size_t i = 0; i < size; i++)
+            if (is_changed(parts[i].iov_base, parts[i].iov_len, stack, number))
+                return 1;
+    }
+    return 0;
+}
+
+/* Whether what a call's argument points to leads there. */
+static int leads_to_ours(const struct hs_system_call *call, uintptr_t stack)
+{
+    struct msghdr message;
     switch (call->number) {
     case SYS_readv:
     case SYS_writev:
@@ -90,22 +112,18 @@ static int lists_ours(const struct hs_system_call *call, uintptr_t stack)
     case SYS_pwritev:
     case SYS_preadv2:
     case SYS_pwritev2:
-    case SYS_vmsplice: break;
+    case SYS_vmsplice:
+        /* The kernel takes the lower half. */
+        return has_changed(call->b, (unsigned)call->c, stack, call->number);
+    case SYS_sendmsg:
+    case SYS_recvmsg:
+        return hs_signals_fetch(&message, call->b, sizeof message) &&
+               (is_changed(message.msg_name, message.msg_namelen, stack, call->number) ||
+                is_changed(message.msg_control, message.msg_controllen, stack, call->number) ||
+                has_changed((long)message.msg_iov, message.msg_iovlen, stack, call->number) ||
+                (message.msg_iovlen && hs_stacks_have_used((uintptr_t)message.msg_iov, stack, call->number)));
     default: return 0;
     }
-    /* The kernel takes the lower half, and refuses a longer list unread. */
-    const long given = (long)(unsigned)call->c, count = given <= UIO_MAXIOV ? given : 0, most = sizeof parts / sizeof *parts;
-    for (long begin = 0; begin < count; begin += most) {
-        const long size = count - begin < most ? count - begin : most;
-        if (!hs_signals_fetch(parts, call->b + begin * (long)sizeof *parts, (size_t)size * sizeof *parts))
-            return 0;
-        for (long i = 0; i < size; i++) {
-            const uintptr_t from = (uintptr_t)parts[i].iov_base;
-            if (parts[i].iov_len && (is_own(from, parts[i].iov_len) || hs_stacks_have_used(from, stack, call->number)))
-                return 1;
-        }
-    }
-    return 0;
 }
 
 /* Whether an argument of a call is an address at which the kernel would find something else, or nothing, in a fresh process. It may lead
@@ -120,7 +138,7 @@ int hs_places_point_to_ours(const struct hs_system_call *call, uintptr_t stack)
         if (is_own(at, 0) || (pointers >> i & 1 && hs_stacks_have_used(at, stack, call->number)))
             return 1;
     }
-    return lists_ours(call, stack);
+    return leads_to_ours(call, stack);
 }
 
 #endif

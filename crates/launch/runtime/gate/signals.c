@@ -87,9 +87,10 @@ __attribute__((used)) static void hs_signals_interrupt(void *context, int number
     }
 }
 
-/* Leads to the tool's handler, with nothing of its own on the stack, and rax cleared as the kernel does; r11 is free in a handler. A frame
- * has the state of the signal stack at 24, the instruction pointer at 168, and the last fault's error, number and address at 192, 200 and
- * 216. `info` has the code at 8: those of signals that processes send are not above 0. */
+/* Leads to the tool's handler, with nothing of its own on the stack, rax cleared as the kernel does, and the flags of arithmetic as the
+ * interrupted code has left them; r11 is free in a handler. A frame has the state of the signal stack at 24, the instruction pointer at
+ * 168, the flags at 176, and the last fault's error, number and address at 192, 200 and 216. `info` has the code at 8: those of signals
+ * that processes send are not above 0. */
 __attribute__((naked, used)) static void enter(void)
 {
     __asm__("lea -1(%rdi), %eax\n\tbt %rax, informed(%rip)\n\tjnc 3f\n\tcmpl $0, 8(%rsi)\n\tjg 3f\n\t"
@@ -100,7 +101,9 @@ __attribute__((naked, used)) static void enter(void)
             "cmp $11, %edi\n\tjne 6f\n\tbtl $10, informed(%rip)\n\tjnc 1f\n\tcmpl $128, 8(%rsi)\n\tje 1f\n6:\t"
             "mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
             "2:\tmov 192(%rdx), %rax\n\tor 200(%rdx), %rax\n\tor 216(%rdx), %rax\n\tje 5f\n\tmovb $1, hs_signals_faulted(%rip)\n5:\t"
-            "lea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %r11\n\txor %eax, %eax\n\tjmp *%r11\n"
+            "lea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %r11\n\t"
+            /* Adding 127 overflows if bit 11 was set; then all other flags. */
+            "btl $11, 176(%rdx)\n\tsetc %al\n\tadd $127, %al\n\tmov 176(%rdx), %ah\n\tsahf\n\tmov $0, %eax\n\tjmp *%r11\n"
             "1:\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %r10\n\tpush %r11\n\t"
             "sub $8, %rsp\n\tmov %rsi, %rax\n\tmov %edi, %esi\n\tmov %rdx, %rdi\n\tmov %rax, %rdx\n\t"
             "cld\n\tcall hs_signals_interrupt\n\tadd $8, %rsp\n\t"
@@ -110,6 +113,7 @@ _Static_assert(__builtin_offsetof(siginfo_t, si_code) == 8 && SI_USER <= 0 && SI
 _Static_assert(SIGSEGV == 11 && SI_KERNEL == 128, "as `enter` has it");
 _Static_assert(__builtin_offsetof(ucontext_t, uc_stack.ss_flags) == 24 && SS_DISABLE == 2, "as `enter` has it");
 _Static_assert(__builtin_offsetof(ucontext_t, uc_mcontext.gregs) + REG_RIP * sizeof(greg_t) == 168, "as `enter` has it");
+_Static_assert(REG_EFL == REG_RIP + 1, "as `enter` has it");
 _Static_assert(REG_ERR == REG_RIP + 3 && REG_TRAPNO == REG_RIP + 4 && REG_CR2 == REG_RIP + 6, "as `enter` has it");
 
 static void set(uint64_t *bits, uint64_t bit, uint64_t is)

@@ -129,9 +129,8 @@ int hs_stacks_have_used(uintptr_t from, uintptr_t stack, long number)
     /* That of msync tells nothing of contents. */
     if (number != SYS_msync && stack - here <= FRAMES_MAX && from < below && from >= here - OWN_ROOM - SPAN)
         return 1;
-    const int is_on_first = stack <= hs_frame.stack && hs_frame.stack - stack < FIRST_MAX;
-    const uintptr_t high = is_on_first && below < grown ? below : grown;
-    return stacks.deepest < high && from < high && from >= stacks.deepest - SPAN;
+    /* A tool may have moved its stack pointer past memory that it has not touched. */
+    return stacks.deepest < grown && from < grown && from >= stacks.deepest - SPAN;
 }
 
 /* Whether the calling thread, whose stack pointer is `pointer`, has room on its own stack, or on its signal stack. */

@@ -7,9 +7,7 @@
  * a request takes less, there are zeros in between, as the kernel leaves some kilobytes by chance. What a run has written there is gone
  * before the next.
  *
- * In a dry run strings lie elsewhere (deferred/dry.c).
- *
- * A tool that keeps a pointer to a variable, which its constructors asked for, is given its strings elsewhere: above the stack.
+ * In a dry run strings lie elsewhere (deferred/dry.c). A tool whose constructors keep a pointer to a string is cold (fork/snapshot.c).
  *
  * Tools that keep the number of arguments before main (Rust's library does) have each request's number written into those
  * words, which the runner has found by observing the tool (crates/launch/src/warm/observe/compare.rs).
@@ -96,37 +94,6 @@ char *hs_strings_random(void)
     return bytes;
 }
 
-/* The variables as the kernel has laid them, and a copy. */
-static struct {
-    const char *strings;
-    char *copy;
-    size_t size;
-} variables;
-
-/* Takes note of them, where they stay; -1 if there is no memory. */
-static int note_variables(const struct hs_start *start)
-{
-    uintptr_t low, high, from = 0, to = 0;
-    hs_title_stack(&low, &high);
-    /* The loader may have put a copy of its own in the place of one (GLIBC_TUNABLES). */
-    for (char **variable = start->envp; *variable; variable++) {
-        const uintptr_t at = (uintptr_t)*variable, end = at + strlen(*variable) + 1;
-        if (at < low || end > high)
-            continue;
-        from = from && from < at ? from : at;
-        to = end > to ? end : to;
-    }
-    if (!from)
-        return 0;
-    variables.strings = (const char *)from;
-    variables.size = to - from;
-    variables.copy = hs_own_map(variables.size, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    if (variables.copy == MAP_FAILED)
-        return -1;
-    memcpy(variables.copy, variables.strings, variables.size);
-    return 0;
-}
-
 /* Finds what the kernel has laid; -1 if it is not as expected. */
 static int find_block(const struct hs_start *start)
 {
@@ -163,8 +130,6 @@ int hs_strings_open(const struct hs_start *start)
 {
     if (open_above(start) != 0 || find_block(start) != 0)
         return -1;
-    if (hs_layout.keeps_variables)
-        return note_variables(start);
     hs_zero((uintptr_t)hs_block.room, (uintptr_t)hs_block.path);
     return 0;
 }
@@ -187,12 +152,6 @@ int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *sta
     }
     hs_layout.count_count = job->head->count_count;
     return 0;
-}
-
-/* The tool keeps a pointer to a variable. It stays where it is. */
-void hs_strings_keep_variables(void)
-{
-    hs_layout.keeps_variables = 1;
 }
 
 static char **point_at(char **out, char *strings, uint32_t count)
@@ -221,16 +180,6 @@ void hs_strings_clear(void *from, void *to)
         hs_zero((uintptr_t)from, (uintptr_t)to);
 }
 
-/* Clears all that runs may have written to above the stack. The pages that this request needs are written with zeros, all others dropped:
- * that takes less time than to ask which of them exist. */
-static void clear_above(char *begin)
-{
-    char *const low = page_of(begin);
-    if (hs_laid->strings < low && HS_SYS(SYS_madvise, hs_laid->strings, low - hs_laid->strings, MADV_DONTNEED) != 0)
-        hs_strings_clear(hs_laid->strings, low);
-    hs_zero((uintptr_t)low, (uintptr_t)(hs_laid + 1));
-}
-
 /* Has the arrays, which are complete, followed by the auxiliary vector, and tells them to all that main or libc may ask. The vector stays
  * where it was as well, since libc looks for it there. */
 void hs_strings_tell(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
@@ -256,27 +205,17 @@ void hs_strings_tell(const struct hs_job *job, const struct hs_start *start, str
     program_invocation_short_name = __progname = slash ? slash + 1 : argv[0];
 }
 
-/* Whether strings of this size lie on the stack. */
-static int fit_on_stack(size_t size)
-{
-    return !hs_layout.keeps_variables && size <= (size_t)(hs_block.path - hs_block.room);
-}
-
 /* Puts the request's arguments and environment wherever libc, the kernel and main look for them. */
 void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
 {
     const size_t size = (size_t)(job->end - job->strings);
+    /* Its zygote was given as many strings as its requests can have. */
+    if (size > (size_t)(hs_block.path - hs_block.room))
+        __builtin_trap();
     draw();
-    if (fit_on_stack(size)) {
-        hs_layout.end = hs_block.path;
-        hs_layout.begin = hs_layout.end - size;
-        zero(hs_block.room, hs_layout.begin);
-    } else {
-        hs_layout.end = (char *)(hs_laid + 1) - TAIL - hs_block.path_size;
-        hs_layout.begin = hs_layout.end - size;
-        clear_above(hs_layout.begin);
-        memcpy(hs_layout.end, hs_block.path, hs_block.path_size);
-    }
+    hs_layout.end = hs_block.path;
+    hs_layout.begin = hs_layout.end - size;
+    zero(hs_block.room, hs_layout.begin);
     hs_layout.environment = hs_layout.begin + (job->environment - job->strings);
     memcpy(hs_layout.begin, job->strings, size);
     point_at(point_at(start->argv, hs_layout.begin, job->head->argc), hs_layout.environment, job->head->envc);
@@ -306,15 +245,10 @@ int hs_strings_are_kept(void)
     /* Of a dry run nothing is believed. */
     if (hs_strings_are_dry())
         return 1;
-    /* A constructor may have kept one that it asked for. main has another, with the same text. */
-    for (size_t i = 0; i < variables.size; i++)
-        if (((const volatile char *)variables.copy)[i] != variables.strings[i])
-            return 0;
     for (size_t i = 0; i < hs_block.words; i++)
         if (hs_block.copy[i] != ((const volatile uintptr_t *)hs_block.auxiliary)[i])
             return 0;
-    const char *const begin = hs_layout.end == hs_block.path ? hs_layout.begin : hs_block.room;
-    return is_zero(hs_layout.behind, hs_block.auxiliary) && is_zero(hs_block.room, begin);
+    return is_zero(hs_layout.behind, hs_block.auxiliary) && is_zero(hs_block.room, hs_layout.begin);
 }
 #endif
 

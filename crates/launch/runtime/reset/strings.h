@@ -33,13 +33,11 @@ struct hs_laid {
         char all[2ul << 20];
     } dry[HS_DRY_PLACES];
     char noted[NOTED_ROOM];     /* a copy of what lies on the stack, while a dry run goes on */
-    char strings[STRINGS_ROOM]; /* those that do not lie on the stack */
 };
 HS_HIDDEN extern struct hs_laid *hs_laid;
 
 struct hs_layout {
-    int keeps_variables; /* the tool does, so that strings lie above the stack */
-    int is_complete;     /* the request's arrays and auxiliary vector lie below the kernel's */
+    int is_complete; /* the request's arrays and auxiliary vector lie below the kernel's */
     char **argv;
     char *behind;                    /* the arrays, and the vector if that has room there */
     char *begin, *environment, *end; /* of the strings */

@@ -12,9 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -180,12 +182,12 @@ static void threads(void)
     printf("read %ld\n", (long)answer);
 }
 
-/* Makes a call with this stack pointer, where it writes. Another rbx than it came with is an answer, too. */
+/* Makes a call with this stack pointer. Another rbx than it came with is an answer, too. */
 static long call_at(uintptr_t stack, long number, long a, long b, long c, long d)
 {
     long answer, kept;
     register long fourth __asm__("r10") = d, fifth __asm__("r8") = 0;
-    __asm__ volatile("mov %%rsp, %%r12\n\tmov $0x4711, %%ebx\n\tmov %[stack], %%rsp\n\tmovb $0, (%%rsp)\n\tsyscall\n\t"
+    __asm__ volatile("mov %%rsp, %%r12\n\tmov $0x4711, %%ebx\n\tmov %[stack], %%rsp\n\tsyscall\n\t"
                      "mov %%r12, %%rsp\n\tmov %%rbx, %[kept]"
                      : "=a"(answer), [kept] "=m"(kept)
                      : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), [stack] "r"(stack)
@@ -193,19 +195,71 @@ static long call_at(uintptr_t stack, long number, long a, long b, long c, long d
     return kept == 0x4711 ? answer : kept;
 }
 
-/* Whether the stack has grown below the page that was touched last, by calls that find no page there and make none. */
-static void grown(const char *by)
+static long ask_about(uintptr_t page, uintptr_t stack, const char *by)
+{
+    if (strcmp(by, "msync") == 0)
+        return call_at(stack, SYS_msync, (long)page, 4096, MS_ASYNC, 0);
+    if (strcmp(by, "madvise") == 0)
+        return call_at(stack, SYS_madvise, (long)page, 4096, MADV_NORMAL, 0);
+    return call_at(stack, SYS_futex, (long)page, FUTEX_WAKE, 1, 0);
+}
+
+/* Whether the stack has grown below the page that was touched last, or above the stack pointer where nothing was touched. The calls find
+ * no page there and make none. */
+static void grown(const char *by, const char *where)
 {
     char here;
     const uintptr_t page = ((uintptr_t)&here - 0x80000) & -4096ul;
-    const long next = (long)page - 4096;
-    if (strcmp(by, "msync") == 0)
-        printf("%ld\n", call_at(page + 64, SYS_msync, next, 4096, MS_ASYNC, 0));
-    else if (strcmp(by, "madvise") == 0) {
+    if (strcmp(where, "above") == 0) {
+        printf("%ld\n", ask_about(page, page - 0x4000, by));
+        return;
+    }
+    *(volatile char *)(page + 64) = 0;
+    if (strcmp(where, "later") == 0)
         call_at(page + 64, SYS_getppid, 0, 0, 0, 0);
-        printf("%ld\n", call_at(page + 0x10000, SYS_madvise, next, 4096, MADV_NORMAL, 0));
-    } else
-        printf("%ld\n", call_at(page + 64, SYS_futex, next, FUTEX_WAKE, 1, 0));
+    printf("%ld\n", ask_about(page - 4096, strcmp(where, "later") == 0 ? page + 0x10000 : page + 64, by));
+}
+
+/* A message whose parts lie below the stack pointer of the call that sends it. */
+static void message(void)
+{
+    enum { BYTES = 64, BELOW = 0x200 };
+    char got[BYTES] = "";
+    const uintptr_t stack = ((uintptr_t)got - 0x4000) & -64ul;
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        return;
+    char *const text = (char *)stack - BELOW;
+    struct iovec part = {text, BYTES};
+    const struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+    memset(text, 'x', BYTES);
+    const long sent = call_at(stack, SYS_sendmsg, ends[0], (long)&header, 0, 0);
+    const ssize_t size = recv(ends[1], got, sizeof got, 0);
+    printf("%ld %zd %.64s\n", sent, size, got);
+}
+
+static volatile unsigned long flags_there;
+
+/* Notes the flags first, and then skips the instruction that is none. */
+__attribute__((naked)) static void on_none(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info, (void)context;
+    __asm__("pushfq\n\tpop %rax\n\tmov %rax, flags_there(%rip)\n\taddq $2, 168(%rdx)\n\tret");
+}
+
+/* The flags of arithmetic at the start of a handler, for each state of these when the signal came. */
+static void flags(void)
+{
+    static const unsigned long bits[] = {0x1, 0x4, 0x10, 0x40, 0x80, 0x800}, all = 0x8d5;
+    const struct sigaction action = {.sa_sigaction = on_none, .sa_flags = SA_SIGINFO};
+    sigaction(SIGILL, &action, NULL);
+    for (int state = 0; state < 64; state++) {
+        unsigned long before = 0x202;
+        for (int i = 0; i < 6; i++)
+            before |= state >> i & 1 ? bits[i] : 0;
+        __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpush %0\n\tpopfq\n\tud2\n\tlea 128(%%rsp), %%rsp" : : "r"(before) : "cc", "memory");
+        printf("%lx\n", flags_there & all);
+    }
 }
 
 /* An answer of the gate's own below the stack pointer, wherever its frames keep a register. */
@@ -269,8 +323,12 @@ int main(int argc, char **argv)
         into();
     else if (strcmp(how, "threads") == 0)
         threads();
-    else if (strcmp(how, "grown") == 0 && argc > 2)
-        grown(argv[2]);
+    else if (strcmp(how, "grown") == 0 && argc > 3)
+        grown(argv[2], argv[3]);
+    else if (strcmp(how, "message") == 0)
+        message();
+    else if (strcmp(how, "flags") == 0)
+        flags();
     else if (strcmp(how, "answered") == 0)
         answered();
     else if (strcmp(how, "full") == 0)

@@ -344,7 +344,7 @@ impl Pair<'_, '_> {
         // In memory that every process has for itself, and that no constructor is known to use.
         let is_lower =
             both.iter().any(|&(a, b)| b == a.wrapping_sub(self.lower) && (self.stack..one.end).contains(&a));
-        // The zygote looks whether it was asked for.
+        // The zygote looks whether something of it is kept.
         let is_variable = self.is_variable(a, b);
         // The auxiliary vector comes behind the environment. Only some runs have it at another distance from the list.
         let is_auxiliary = both.iter().any(|&(a, b)| {
@@ -355,7 +355,7 @@ impl Pair<'_, '_> {
             Owner::Loader => is_call || is_lower || is_auxiliary || is_variable || is_processor(a, b),
             Owner::Stack => is_call || is_lower || is_auxiliary || is_variable || self.is_name(a, b),
             Owner::Libc => is_variable || ((is_call || is_lower) && self.is_record(at)?),
-            Owner::Tool => is_variable,
+            Owner::Tool => false,
             // The zygote notices who has that.
             Owner::Relocated => (a, b) == (one.start, other.start) && has_stack_end(self.one.pid),
             Owner::Sealed => false,
@@ -398,6 +398,7 @@ impl Pair<'_, '_> {
             return Ok(());
         }
         let reason = match (a, b) {
+            _ if is_variable => Reason::ReadsEnvironment,
             pair if pair == (one.envp, other.envp) => Reason::ReadsEnvironment,
             _ if b == a.wrapping_sub(self.lower) || self.is_name(a, b) || self.is_argument(a, b) => {
                 Reason::KeepsArguments
