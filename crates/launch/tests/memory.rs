@@ -15,16 +15,17 @@ const LARGE: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-static char *mode;
+static char mode[16];
 char *block;
 __attribute__((constructor)) static void fill(void)
 {
-    mode = getenv("MODE");
+    const char *value = getenv("MODE");
+    snprintf(mode, sizeof mode, "%s", value ? value : "");
     memset(block = malloc(8 << 20), 1, 8 << 20);
 }
 int main(int argc, char **argv)
 {
-    printf("%p %s\n", (void *)__builtin_frame_address(0), mode ? mode : "");
+    printf("%p %s\n", (void *)__builtin_frame_address(0), mode);
     return argc > 9 && !argv;
 }
 "#;

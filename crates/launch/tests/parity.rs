@@ -326,6 +326,27 @@ fn unfit_tools_are_cold_with_their_reason() {
     }
 }
 
+/// The strings of a request lie where the zygote's own were.
+#[test]
+fn a_tool_that_keeps_a_pointer_to_a_variable_is_cold() {
+    for kept in ["getenv(\"MODE\")", "(char *)((unsigned long)getenv(\"MODE\") ^ 1)"] {
+        let victim = victim();
+        let source = victim.dir.path().join("keeps.c");
+        let text = format!(
+            "#include <stdlib.h>\nstatic char *v; __attribute__((constructor)) static void c(void) {{ v = {kept}; }} \
+             int main(void) {{ return v == 0; }}"
+        );
+        std::fs::write(&source, text).unwrap();
+        compile(&source, &victim.program, &[]);
+        let warm = warm_launcher(&["victim"]);
+        for _ in 0..3 {
+            let case = Case { env: vec![("MODE", "1".into())], ..case(&[]) };
+            let (ran, exit) = start(&warm, &victim, &case);
+            assert_eq!((ran.status, exit.via.is_warm()), (Status::Exited(0), false), "{kept}");
+        }
+    }
+}
+
 #[test]
 fn what_a_constructor_asked_for_joins_the_key() {
     let victim = victim();
