@@ -16,6 +16,7 @@ use hotstart_model::{Fault, JobId, Script, Severity, Transcript};
 use crate::difference::{self, Difference, Seen};
 use crate::execute::{Ran, Way};
 use crate::flaky::{self, Doubt, end};
+use crate::kept::Kept;
 use crate::own_files;
 use crate::schedule::Run;
 
@@ -142,25 +143,17 @@ impl Believed {
     }
 }
 
-/// Decides what to believe of a run in which processes may have been started warm. `had_files` says that it failed or is doubtful,
-/// and that an earlier invocation had left files of the test's own.
-pub(crate) fn check(
-    run: &Run<'_>,
-    job: JobId,
-    attempt: u32,
-    script: &Script,
-    ran: Ran,
-    had_files: bool,
-) -> Believed {
+/// Decides what to believe of a run in which processes may have been started warm.
+pub(crate) fn check(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, ran: Ran) -> Believed {
     if ran.is_interrupted() || ran.warm_starts == 0 {
         return Believed::first(ran);
     }
     let fails = |transcript: &Transcript| run.source.would_fail(job, attempt, transcript);
     if ran.is_doubtful || ran.had_no_room() {
-        return repeat(run, job, script, ran, had_files, &fails);
+        return repeat(run, job, script, ran, &fails);
     }
     if ran.transcript.exit_code != Some(0) || fails(&ran.transcript) {
-        return confirm(run, job, script, ran, had_files, &fails);
+        return confirm(run, job, script, ran, &fails);
     }
     if run.checks.chooses(job) { compare(run, job, script, ran) } else { Believed::first(ran) }
 }
@@ -172,17 +165,9 @@ fn repeat(
     job: JobId,
     script: &Script,
     first: Ran,
-    had_files: bool,
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
-    let failed = fails_on_old_files(run, job, script, &first, had_files, fails);
     let cold = run.again(job, script, Way::Cold, &first.group);
-    let failed = failed.or_else(|| fails_on_old_files(run, job, script, &cold, had_files, fails));
-    if let Some(failed) = failed
-        && !fails(&cold.transcript)
-    {
-        return Believed::other(first, failed);
-    }
     let decides = |ran: &Ran| !ran.is_interrupted() && !ran.had_no_room() && !ran.is_lost;
     if decides(&first) && decides(&cold) {
         match (fails(&first.transcript), fails(&cold.transcript)) {
@@ -206,26 +191,12 @@ fn contradicted(
     cold: Ran,
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
+    // The next attempt, or the next invocation, finds what the believed run has left.
+    cold.group.await_left();
+    let left = Kept::of(script);
     let doubt = flaky::report_script(run, job, script, &first, &cold, fails);
+    run.make(job, script, &left);
     Believed { doubt: Some(doubt), ..Believed::other(first, cold.transcript) }
-}
-
-/// Runs a script cold on the files that its last run has left, if its first run found files of an earlier invocation. lit removes
-/// none, so a test that fails because of them is FAIL. Returns the transcript if it fails.
-pub(crate) fn fails_on_old_files(
-    run: &Run<'_>,
-    job: JobId,
-    script: &Script,
-    last: &Ran,
-    had_files: bool,
-    fails: &dyn Fn(&Transcript) -> bool,
-) -> Option<Transcript> {
-    if !had_files {
-        return None;
-    }
-    last.group.await_left();
-    let ran = run.once(job, script, Way::Cold);
-    (!ran.is_lost && fails(&ran.transcript)).then_some(ran.transcript)
 }
 
 fn tell_second_run(run: &Run<'_>, job: JobId) {
@@ -243,17 +214,9 @@ fn confirm(
     job: JobId,
     script: &Script,
     warm: Ran,
-    had_files: bool,
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
     confirmed(run);
-    let failed = fails_on_old_files(run, job, script, &warm, had_files, fails);
-    if let Some(failed) = &failed
-        && end(failed) == end(&warm.transcript)
-        && !run.checks.parity
-    {
-        return Believed::other(warm, failed.clone());
-    }
     let cold = run.again(job, script, Way::Cold, &warm.group);
     if cold.is_interrupted() || cold.had_no_room() {
         return Believed::other(warm, cold.transcript);
@@ -263,11 +226,7 @@ fn confirm(
         return if run.checks.parity { compare_again(run, job, script, counts, &cold.group) } else { counts };
     }
     if fails(&warm.transcript) && !fails(&cold.transcript) {
-        let failed = failed.or_else(|| fails_on_old_files(run, job, script, &cold, had_files, fails));
-        return match failed {
-            Some(failed) => Believed::other(warm, failed),
-            None => contradicted(run, job, script, warm, cold, fails),
-        };
+        return contradicted(run, job, script, warm, cold, fails);
     }
     // Both fail, but differently. The test may be nondeterministic, so each runs once more.
     let warm_again = run.again(job, script, Way::Warm, &cold.group);

@@ -3,14 +3,15 @@
 //! So the verdict is confirmed. If a script was started warm and its result was believed, a failure counts only if the format
 //! reaches it again with everything cold.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
-use hotstart_model::{JobId, Outcome};
+use hotstart_model::{JobId, Outcome, Script};
 
 use crate::check;
 use crate::difference::Difference;
 use crate::execute::{Ran, Way};
 use crate::flaky::{self, Contradiction, Doubt, Trials};
+use crate::kept::Kept;
 use crate::schedule::Run;
 use crate::worker::run_attempt;
 
@@ -21,11 +22,13 @@ struct Scripts {
     believed: Vec<Ran>,
     /// Failures that a cold run did not confirm.
     doubts: Vec<Doubt>,
+    /// The last one.
+    last: Option<Script>,
 }
 
 /// Runs the job to its outcome; `None` if the run was cut short meanwhile.
 pub(crate) fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
-    let (mut outcome, scripts) = warm(run, job)?;
+    let (mut outcome, scripts) = warm(run, job, false)?;
     if scripts.believed.is_empty() || !is_failure(run, &outcome) {
         if let Some(doubt) = scripts.doubts.first() {
             flaky::settle(run, &mut outcome, doubt);
@@ -49,9 +52,13 @@ pub(crate) fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
     };
     let trials = Trials {
         cold: &|| cold(run, job).map(|outcome| is_failure(run, &outcome)),
-        warm: &|| warm(run, job).map(|(again, _)| again.verdict == outcome.verdict),
+        warm: &|| warm(run, job, true).map(|(again, _)| again.verdict == outcome.verdict),
     };
+    let left = scripts.last.as_ref().map(|script| (script, Kept::of(script)));
     let doubt = flaky::report(run, &found, &trials);
+    if let Some((script, left)) = left {
+        run.make(job, script, &left);
+    }
     flaky::settle(run, &mut counts, &doubt);
     Some(counts)
 }
@@ -68,7 +75,7 @@ fn differing_failures(
     cold: &Outcome,
     believed: &[Ran],
 ) -> Option<()> {
-    let (again, _) = warm(run, job)?;
+    let (again, _) = warm(run, job, true)?;
     if again.verdict != outcome.verdict {
         check::nondeterministic(run);
         return Some(());
@@ -81,16 +88,27 @@ fn differing_failures(
     Some(())
 }
 
+/// Runs the job cold, from the files that its first run has found.
 fn cold(run: &Run<'_>, job: JobId) -> Option<Outcome> {
-    run.source.run_delegated(job, &|script, _| run.once(job, script, Way::Cold).transcript)
+    let is_first = Cell::new(true);
+    run.source.run_delegated(job, &|script, _| {
+        if is_first.replace(false) {
+            run.restore_first_files(job, script);
+        }
+        run.once(job, script, Way::Cold).transcript
+    })
 }
 
-/// Runs the job with its checks, warm where possible.
-fn warm(run: &Run<'_>, job: JobId) -> Option<(Outcome, Scripts)> {
+/// Runs the job with its checks, warm where possible; `is_again` if that repeats a run.
+fn warm(run: &Run<'_>, job: JobId, is_again: bool) -> Option<(Outcome, Scripts)> {
     let scripts = RefCell::new(Scripts::default());
     let outcome = run.source.run_delegated(job, &|script, attempt| {
+        if is_again && scripts.borrow().last.is_none() {
+            run.restore_first_files(job, script);
+        }
         let believed = run_attempt(run, job, attempt, script);
         let mut scripts = scripts.borrow_mut();
+        scripts.last = Some(script.clone());
         scripts.doubts.extend(believed.doubt);
         if believed.transcript.exit_code == Some(0) && believed.first.warm_starts > 0 {
             scripts.believed.push(believed.first);

@@ -16,6 +16,7 @@ mod flaky;
 mod foresight;
 mod gate;
 mod interrupt;
+mod kept;
 mod memory;
 mod own_files;
 mod remote;

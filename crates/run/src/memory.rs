@@ -10,12 +10,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
 
 use hotstart_inputs::{Hash, Input, Known, Running, Shared, Stamp, Verdicts, surroundings};
 use hotstart_model::{JobId, Outcome, Script, Severity, Transcript, Verdict};
 
-use crate::own_files;
 use crate::schedule::Run;
 use crate::traced::{TraceError, Traced};
 
@@ -238,7 +236,7 @@ pub(crate) fn consult(run: &Run<'_>, job: JobId, script: &Script) -> Advice {
 
 /// Runs a test traced. If that is no pass with known inputs, it runs again as any other test does.
 fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash) -> Advice {
-    let began = SystemTime::now();
+    run.keep_files(job, 1, script);
     let traced = {
         let _running = memory.test_runs();
         run.executor.trace(job, script)
@@ -249,7 +247,7 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
             if let TraceError::Refused(why) = why {
                 memory.count(|counts| *counts.untold.entry(why).or_default() += 1);
             }
-            forget_traced_run(script, began);
+            run.restore_files(job, script);
             return Advice::Run;
         }
     };
@@ -258,15 +256,15 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
     let mut inputs = match inputs {
         Ok(inputs) if is_pass && !run.source.would_fail(job, 1, &transcript) => inputs,
         Ok(_) => {
-            forget_traced_run(script, began);
+            run.restore_files(job, script);
             return Advice::Run;
         }
-        Err(why) => return untold(memory, script, key, why, began),
+        Err(why) => return untold(run, memory, job, script, key, why),
     };
     // A file that was changed while the test ran may be as it was next time, so that is not stored.
     let is_complete = match memory.complete(&mut inputs) {
         Ok(()) => true,
-        Err(why) if why.contains("temporary files") => return untold(memory, script, key, why, began),
+        Err(why) if why.contains("temporary files") => return untold(run, memory, job, script, key, why),
         Err(_) => false,
     };
     let Some(outcome) = run.source.conclude(job, 1, transcript) else { return Advice::Run };
@@ -276,18 +274,10 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
     Advice::Settled(Box::new(outcome))
 }
 
-/// Removes the files that a traced run has left, before the test runs like any other. If an earlier invocation had left some, they
-/// stay: lit removes none, and the test may fail because of them.
-fn forget_traced_run(script: &Script, began: SystemTime) {
-    if !own_files::are_older(script, began) {
-        own_files::remove(script);
-    }
-}
-
-fn untold(memory: &Memory, script: &Script, key: Hash, why: String, began: SystemTime) -> Advice {
+fn untold(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash, why: String) -> Advice {
     memory.count(|counts| *counts.untold.entry(why.clone()).or_default() += 1);
     memory.verdicts.untold(key, why);
-    forget_traced_run(script, began);
+    run.restore_files(job, script);
     Advice::Run
 }
 

@@ -1,5 +1,6 @@
 //! One run: workers take jobs in order until none is left or something ends the run.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -13,7 +14,7 @@ use hotstart_shell::FileChecks;
 use crate::execute::{Execute, Processes, Ran, Way};
 use crate::foresight::Foresight;
 use crate::gate::Gate;
-use crate::own_files;
+use crate::kept::{Directories, Kept};
 use crate::remote::{Farm, Remote};
 use crate::room::Room;
 use crate::serial::{PutOff, Serially};
@@ -79,7 +80,19 @@ pub(crate) struct Run<'a> {
     pub put_off: PutOff,
     /// The jobs that run elsewhere.
     pub remote: Option<Remote>,
+    outputs: Directories,
+    /// What the scripts of running jobs have found of their own files.
+    found: Mutex<HashMap<JobId, Found>>,
     progress: Mutex<Progress>,
+}
+
+/// The state of a job's own files.
+#[derive(Clone)]
+struct Found {
+    /// Before its first attempt.
+    first: Arc<Kept>,
+    /// Before the attempt that goes on.
+    last: Arc<Kept>,
 }
 
 #[derive(Default)]
@@ -146,6 +159,8 @@ impl<'a> Run<'a> {
             foresight: Foresight::default(),
             put_off: PutOff::default(),
             remote: settings.farm.clone().map(|farm| Remote::new(farm, settings.workers)),
+            outputs: Directories::default(),
+            found: Mutex::default(),
             progress: Mutex::default(),
         }
     }
@@ -155,11 +170,55 @@ impl<'a> Run<'a> {
         self.events.send(Event::Diagnostic(Diagnostic { severity, place: None, message }));
     }
 
-    /// Runs a script once more as for the first time: without the files that the last run left. What of it still runs in
-    /// `group` gets a moment to end.
+    /// Takes note of the files that a job's attempt finds, for runs that repeat it.
+    pub(crate) fn keep_files(&self, job: JobId, attempt: u32, script: &Script) {
+        let mut all = self.found.lock().expect("no panic while locked");
+        if attempt == 1 && all.contains_key(&job) {
+            return;
+        }
+        drop(all);
+        let now = Arc::new(Kept::read(self.outputs.own(script)));
+        all = self.found.lock().expect("no panic while locked");
+        let first = all.get(&job).map_or_else(|| Arc::clone(&now), |found| Arc::clone(&found.first));
+        all.insert(job, Found { first, last: now });
+    }
+
+    /// Forgets the files of a job that has ended.
+    pub(crate) fn forget_files(&self, job: JobId) {
+        self.found.lock().expect("no panic while locked").remove(&job);
+    }
+
+    /// Makes a job's own files what its attempt has found.
+    pub(crate) fn restore_files(&self, job: JobId, script: &Script) {
+        self.make_files(job, script, |found| Arc::clone(&found.last));
+    }
+
+    /// Makes a job's own files what its first attempt has found.
+    pub(crate) fn restore_first_files(&self, job: JobId, script: &Script) {
+        self.make_files(job, script, |found| Arc::clone(&found.first));
+    }
+
+    fn make_files(&self, job: JobId, script: &Script, which: impl FnOnce(&Found) -> Arc<Kept>) {
+        let kept = self.found.lock().expect("no panic while locked").get(&job).map(which);
+        self.make(job, script, &kept.unwrap_or_default());
+    }
+
+    /// Makes a job's own files these.
+    pub(crate) fn make(&self, job: JobId, script: &Script, kept: &Kept) {
+        if let Err(error) = kept.restore(script) {
+            let text = format!(
+                "{}: it runs again, but its files of earlier runs cannot be made: {error}",
+                self.source.label(job)
+            );
+            self.tell(Severity::Doubt, text);
+        }
+    }
+
+    /// Runs a script once more: it finds the files that the attempt has found. What of the last run still runs in `group` gets a moment
+    /// to end.
     pub(crate) fn again(&self, job: JobId, script: &Script, way: Way, group: &Group) -> Ran {
         group.await_left();
-        own_files::remove(script);
+        self.restore_files(job, script);
         self.once(job, script, way)
     }
 
@@ -177,7 +236,7 @@ impl<'a> Run<'a> {
             while ran.had_no_room() && !self.watch.is_killed() {
                 let others = self.room.await_end(|| self.watch.is_killed());
                 ran.group.await_left();
-                own_files::remove(script);
+                self.restore_files(job, script);
                 ran = make();
                 if !others {
                     break;

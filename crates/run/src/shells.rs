@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use hotstart_model::{Fault, Interpreter, JobId, RunBy, Script, Severity, Transcript};
 
-use crate::check::{self, Believed};
+use crate::check::Believed;
 use crate::execute::{Ran, Way};
 use crate::flaky;
 use crate::schedule::Run;
@@ -93,22 +93,15 @@ pub(crate) fn note_foreseen(run: &Run<'_>) {
 }
 
 /// Runs a script that failed natively with the shell that it asks for.
-/// `had_files` says that an earlier invocation had left files of the test's own.
-pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran, had_files: bool) -> Believed {
+pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -> Believed {
     let Some(asked) = as_asked(script) else { return Believed::first(native) };
     let again = |script: &Script, last: &Ran| run.again(job, script, Way::Cold, &last.group);
-    let fails = |transcript: &Transcript| transcript.exit_code != Some(0);
-    let failed = check::fails_on_old_files(run, job, &asked, &native, had_files, &fails);
     let ran = again(&asked, &native);
     let transcript = ran.transcript.clone();
     let Some(shells) = run.shells() else { return Believed::other(native, transcript) };
     shells.count(|counts| counts.confirmed += 1);
-    if fails(&transcript) {
+    if transcript.exit_code != Some(0) {
         return Believed::other(native, transcript);
-    }
-    let failed = failed.or_else(|| check::fails_on_old_files(run, job, &asked, &ran, had_files, &fails));
-    if let Some(failed) = failed {
-        return Believed::other(native, failed);
     }
     let native_cold = again(script, &ran);
     if must_be_confirmed(&native.transcript) && native_cold.transcript.exit_code == Some(0) {

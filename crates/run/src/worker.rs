@@ -3,14 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Instant, SystemTime};
 
-use hotstart_model::{Event, Fault, JobId, Outcome, Script, Transcript, Verdict, Work};
+use hotstart_model::{Event, Fault, JobId, Outcome, Script, Verdict, Work};
 
 use crate::check::{self, Believed};
 use crate::delegated;
 use crate::execute::Way;
 use crate::flaky;
 use crate::memory::{self, Advice};
-use crate::own_files;
 use crate::schedule::Run;
 use crate::shells;
 
@@ -58,6 +57,7 @@ pub(crate) fn one_prepared(
         None => execute(run, job),
     };
     let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Some(fault(&*panic)));
+    run.forget_files(job);
     let mut outcome = outcome?;
     outcome.started = Some(started);
     outcome.elapsed = Some(begun.elapsed());
@@ -125,18 +125,17 @@ fn checked_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> 
         shells::note_foreseen(run);
     }
     let script = asked.as_ref().unwrap_or(script);
-    let (begun, wall_clock) = (Instant::now(), SystemTime::now());
+    run.keep_files(job, attempt, script);
+    let begun = Instant::now();
     let ran = run.once(job, script, way);
     run.took(script, &ran.transcript, begun);
-    let fails = |transcript: &Transcript| run.source.would_fail(job, attempt, transcript);
-    let had_files = (ran.is_doubtful || fails(&ran.transcript)) && own_files::are_older(script, wall_clock);
     if shells::must_be_confirmed(&ran.transcript)
         || shells::passes_unexpectedly(run, job, attempt, &ran.transcript)
     {
-        return shells::confirm(run, job, script, ran, had_files);
+        return shells::confirm(run, job, script, ran);
     }
     shells::note(run, &ran.transcript);
-    check::check(run, job, attempt, script, ran, had_files)
+    check::check(run, job, attempt, script, ran)
 }
 
 /// Reports a panic while a job was handled as a fault of hotstart. It does not end the run.

@@ -112,27 +112,3 @@ fn a_test_that_is_expected_to_fail_is_flaky_if_it_passes_warm() {
     std::fs::remove_file(suite.path("seen")).expect("it ran");
     run(&suite, &[parity, "--fail-flaky"]).ends_with(1).has("FAIL: t :: c.test");
 }
-
-#[test]
-fn a_test_that_fails_on_files_of_an_earlier_invocation_fails() {
-    let suite = suite();
-    suite.file("c.test", "RUN: sed -n 1p %s >> %t.o\nRUN: wc -l < %t.o | grep -q '^1$'\n");
-    run(&suite, &["-v"]).ends_with(0).has("PASS: t :: c.test");
-    let second = run(&suite, &["-v"]);
-    second.ends_with(1).has("FAIL: t :: c.test");
-    assert!(!second.err.contains("not when cold"), "{second:#?}");
-    // It has failed last time, so it runs cold, and once.
-    run(&suite, &["-v"]).ends_with(1).has("FAIL: t :: c.test");
-}
-
-#[test]
-fn a_test_that_fails_on_files_of_several_earlier_invocations_fails() {
-    let suite = suite();
-    suite.file("c.test", "RUN: sed -n 1p %s >> %t.o\nRUN: wc -l < %t.o | grep -q '^[1-4]$'\n");
-    for _ in 1..=4 {
-        run(&suite, &["-v"]).ends_with(0).has("PASS: t :: c.test");
-    }
-    let last = run(&suite, &["-v"]);
-    last.ends_with(1).has("FAIL: t :: c.test");
-    assert!(!last.err.contains("not when cold"), "{last:#?}");
-}

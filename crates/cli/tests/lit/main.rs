@@ -9,6 +9,7 @@ mod config_cache;
 mod failure;
 mod flaky;
 mod groups;
+mod left_files;
 mod limits;
 mod live;
 mod native;

@@ -95,18 +95,29 @@ void hs_stacks_note(void *thread, uintptr_t low, uintptr_t high)
     }
 }
 
-static int is_own(void *thread, uintptr_t pointer)
+/* The lowest address of the thread's own stack, if a pointer is there; 0 if it is elsewhere. */
+static uintptr_t low_of(void *thread, uintptr_t pointer)
 {
     if (thread == stacks.first)
-        return pointer <= hs_frame.stack && hs_frame.stack - pointer < FIRST_MAX;
+        return pointer <= hs_frame.stack && hs_frame.stack - pointer < FIRST_MAX ? hs_frame.stack - FIRST_MAX : 0;
     for (uint32_t i = 0; i < THREADS; i++) {
         const struct stack *at = &stacks.known[(place_of(thread) + i) % THREADS];
         if (!at->thread)
             return 0;
         if (at->thread == thread)
-            return pointer <= __atomic_load_n(&at->high, __ATOMIC_ACQUIRE) && pointer >= at->low && pointer - at->low >= stacks.room;
+            return pointer <= __atomic_load_n(&at->high, __ATOMIC_ACQUIRE) && pointer >= at->low ? at->low : 0;
     }
     return 0;
+}
+
+/* The lowest address of the thread's signal stack, if a pointer is there. */
+static uintptr_t low_of_signals(uintptr_t pointer)
+{
+    stack_t stack;
+    if (HS_SYS(SYS_sigaltstack, 0, &stack) != 0 || stack.ss_flags & SS_DISABLE)
+        return 0;
+    const uintptr_t low = (uintptr_t)stack.ss_sp;
+    return pointer >= low && pointer - low <= stack.ss_size ? low : 0;
 }
 
 /* Notes that the gate works on the stack of this function. */
@@ -117,35 +128,39 @@ void hs_stacks_note_depth(void)
         stacks.deepest = here;
 }
 
-/* Whether the gate's frames may have changed the memory that begins at `from`. `number` is that of the call, and `stack` the tool's stack
- * pointer there. The frames of this call have overwritten memory below that and the red zone. They, or earlier ones in this run, may have
- * grown the first thread's stack: not within the 128 KiB that the kernel maps below the tool's strings in any case (setup_arg_pages in
- * fs/exec.c). The pointers to the strings may take half of these. */
+/* Whether the gate's frames may have changed the memory that begins at `from`, however long that is. `number` is that of the call, and
+ * `stack` the tool's stack pointer there. The frames of this call have overwritten memory below that and the red zone. They, or earlier
+ * ones in this run, may have grown the first thread's stack: not within the 128 KiB that the kernel maps below the tool's strings in any
+ * case (setup_arg_pages in fs/exec.c). The pointers to the strings may take half of these. */
 int hs_stacks_have_used(uintptr_t from, uintptr_t stack, long number)
 {
-    enum { RED_ZONE = 128, FRAMES_MAX = 1 << 16, MAPPED = 1 << 16, SPAN = 1 << 16 };
+    enum { RED_ZONE = 128, FRAMES_MAX = 1 << 16, MAPPED = 1 << 16 };
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0), below = stack - RED_ZONE;
     const uintptr_t grown = hs_frame.stack - MAPPED;
-    /* That of msync tells nothing of contents. */
-    if (number != SYS_msync && stack - here <= FRAMES_MAX && from < below && from >= here - OWN_ROOM - SPAN)
-        return 1;
     /* A tool may have moved its stack pointer past memory that it has not touched. */
-    return stacks.deepest < grown && from < grown && from >= stacks.deepest - SPAN;
+    if (stacks.deepest < grown && from < grown && grown - from < FIRST_MAX)
+        return 1;
+    /* These tell nothing of contents; libc gives up the stack of a thread that ends. */
+    if (number == SYS_msync || number == SYS_madvise || stack - here > FRAMES_MAX || from >= below)
+        return 0;
+    const uintptr_t own = low_of(__builtin_thread_pointer(), stack), low = own ? own : low_of_signals(stack);
+    return from >= low;
 }
 
 /* Whether the calling thread, whose stack pointer is `pointer`, has room on its own stack, or on its signal stack. */
 int hs_stacks_have_room(uintptr_t pointer)
 {
-    stack_t stack;
 #ifdef HS_WITHOUT_STACKS
     return 1;
 #endif
-    if (is_own(__builtin_thread_pointer(), pointer))
+    void *const thread = __builtin_thread_pointer();
+    uintptr_t low = low_of(thread, pointer);
+    /* The first thread's own stack grows. */
+    if (low && thread == stacks.first)
         return 1;
-    if (HS_SYS(SYS_sigaltstack, 0, &stack) != 0 || stack.ss_flags & SS_DISABLE)
-        return 0;
-    const uintptr_t low = (uintptr_t)stack.ss_sp;
-    return pointer >= low && pointer - low <= stack.ss_size && pointer - low >= stacks.room;
+    if (!low || pointer - low < stacks.room)
+        low = low_of_signals(pointer);
+    return low && pointer - low >= stacks.room;
 }
 
 #endif

@@ -223,9 +223,9 @@ static void grown(const char *by, const char *where)
 /* A message whose parts lie below the stack pointer of the call that sends it. */
 static void message(void)
 {
-    enum { BYTES = 64, BELOW = 0x200 };
+    enum { BYTES = 64, BELOW = 0x200, FAR = 0x14000 };
     char got[BYTES] = "";
-    const uintptr_t stack = ((uintptr_t)got - 0x4000) & -64ul;
+    const uintptr_t stack = ((uintptr_t)got - FAR - 0x4000) & -64ul;
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
         return;
@@ -233,9 +233,20 @@ static void message(void)
     struct iovec part = {text, BYTES};
     const struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
     memset(text, 'x', BYTES);
-    const long sent = call_at(stack, SYS_sendmsg, ends[0], (long)&header, 0, 0);
-    const ssize_t size = recv(ends[1], got, sizeof got, 0);
+    long sent = call_at(stack, SYS_sendmsg, ends[0], (long)&header, 0, 0);
+    ssize_t size = recv(ends[1], got, sizeof got, 0);
     printf("%ld %zd %.64s\n", sent, size, got);
+    /* One that begins further below, and reaches up to the stack pointer. */
+    static char all[FAR];
+    memset((char *)stack - FAR, 'y', FAR);
+    sent = call_at(stack, SYS_write, ends[0], (long)stack - FAR, FAR, 0);
+    size = recv(ends[1], all, sizeof all, MSG_WAITALL);
+    for (int i = 0; i < FAR; i++)
+        if (all[i] != 'y') {
+            puts("changed");
+            break;
+        }
+    printf("%ld %zd\n", sent, size);
 }
 
 static volatile unsigned long flags_there;
