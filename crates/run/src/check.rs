@@ -194,8 +194,10 @@ fn contradicted(
     // The next attempt, or the next invocation, finds what the believed run has left.
     cold.group.await_left();
     let left = Kept::of(script);
-    let doubt = flaky::report_script(run, job, script, &first, &cold, fails);
-    run.make(job, script, &left);
+    let doubt = flaky::report_script(run, job, script, [&first, &cold], fails, left.is_some());
+    if let Some(left) = left {
+        run.make(job, script, &left);
+    }
     Believed { doubt: Some(doubt), ..Believed::other(first, cold.transcript) }
 }
 

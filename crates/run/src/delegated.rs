@@ -55,10 +55,17 @@ pub(crate) fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
         warm: &|| warm(run, job, true).map(|(again, _)| again.verdict == outcome.verdict),
     };
     let left = scripts.last.as_ref().map(|script| (script, Kept::of(script)));
-    let doubt = flaky::report(run, &found, &trials);
-    if let Some((script, left)) = left {
-        run.make(job, script, &left);
-    }
+    let doubt = match left {
+        // Further runs would leave other files.
+        Some((_, None)) => flaky::report_untried(run, &found),
+        left => {
+            let doubt = flaky::report(run, &found, &trials);
+            if let Some((script, Some(left))) = left {
+                run.make(job, script, &left);
+            }
+            doubt
+        }
+    };
     flaky::settle(run, &mut counts, &doubt);
     Some(counts)
 }
@@ -106,7 +113,8 @@ fn warm(run: &Run<'_>, job: JobId, is_again: bool) -> Option<(Outcome, Scripts)>
         if is_again && scripts.borrow().last.is_none() {
             run.restore_first_files(job, script);
         }
-        let believed = run_attempt(run, job, attempt, script);
+        // Its format may have written files before, or have run another script.
+        let believed = run_attempt(run, job, attempt, script, false);
         let mut scripts = scripts.borrow_mut();
         scripts.last = Some(script.clone());
         scripts.doubts.extend(believed.doubt);

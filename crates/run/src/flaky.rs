@@ -66,6 +66,8 @@ enum Cause {
     Late(u32),
     /// The run was interrupted before the cause was found.
     Interrupted,
+    /// It was not looked for: no further run could leave the same files.
+    Untried,
 }
 
 impl Cause {
@@ -112,18 +114,31 @@ impl Cause {
                 "It reached its time limit once; a second warm run and {runs} cold runs did not. The cold run counts."
             ),
             Cause::Interrupted => "The run ended before the cause could be looked for.".to_owned(),
+            Cause::Untried => {
+                "The cause was not looked for: the files that the test has made cannot be restored after further runs.".to_owned()
+            }
         }
     }
 }
 
 /// Looks for the cause of a contradiction and reports it.
 pub(crate) fn report(run: &Run<'_>, found: &Contradiction<'_>, trials: &Trials<'_>) -> Doubt {
-    let label = run.source.label(found.job);
     let is_doubtful = found.warm.iter().any(|ran| ran.is_doubtful);
-    let cause = Cause::find(trials, found.timed_out, is_doubtful);
+    told(run, found, Cause::find(trials, found.timed_out, is_doubtful))
+}
+
+/// Reports a contradiction whose cause further runs may not look for.
+pub(crate) fn report_untried(run: &Run<'_>, found: &Contradiction<'_>) -> Doubt {
+    told(run, found, Cause::Untried)
+}
+
+fn told(run: &Run<'_>, found: &Contradiction<'_>, cause: Cause) -> Doubt {
+    let label = run.source.label(found.job);
     match cause {
         Cause::Warm(_) => found.warm.iter().for_each(|ran| run.executor.quarantine(ran)),
-        Cause::Unknown(_) => found.warm.iter().for_each(|ran| run.executor.doubt_workers(ran)),
+        Cause::Unknown(_) | Cause::Untried => {
+            found.warm.iter().for_each(|ran| run.executor.doubt_workers(ran))
+        }
         _ => {}
     }
     let is_fault = matches!(cause, Cause::Warm(_));
@@ -147,14 +162,14 @@ pub(crate) fn report(run: &Run<'_>, found: &Contradiction<'_>, trials: &Trials<'
     Doubt { text }
 }
 
-/// Looks for the cause for a script that was run warm and then cold, and reports it.
+/// Looks for the cause for a script that was run warm and then cold, if it `can_try`, and reports it.
 pub(crate) fn report_script(
     run: &Run<'_>,
     job: JobId,
     script: &Script,
-    warm: &Ran,
-    cold: &Ran,
+    [warm, cold]: [&Ran; 2],
     fails: &dyn Fn(&Transcript) -> bool,
+    can_try: bool,
 ) -> Doubt {
     let last = RefCell::new(Arc::clone(&cold.group));
     let again = |way| {
@@ -172,7 +187,7 @@ pub(crate) fn report_script(
         cold: &|| again(Way::Cold).map(|transcript| fails(&transcript)),
         warm: &|| again(Way::Warm).map(|transcript| end(&transcript) == end(&warm.transcript)),
     };
-    report(run, &found, &trials)
+    if can_try { report(run, &found, &trials) } else { report_untried(run, &found) }
 }
 
 /// Returns the end of a script, without its output.

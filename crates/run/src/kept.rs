@@ -2,24 +2,30 @@
 //!
 //! lit removes no files, so a test may pass or fail by what earlier invocations have left. A run that repeats another one has to find what
 //! that one found. So these files are read before the first attempt, and restored before each further run: content, modes, times, links
-//! and directories. Few tests have any when a suite runs for the first time.
+//! and directories. What cannot be restored exactly is no such state: the test then runs cold at once, and only once.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
-use std::fs::{self, Metadata, Permissions};
-use std::io::{self, ErrorKind};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, Permissions};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use hotstart_model::Script;
-use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, UTIME_OMIT};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, IFlags, Mode, OFlags, Timespec, Timestamps};
+use rustix::io::Errno;
 
-/// Most bytes of one test's files. Larger ones are not kept: they are removed where a run has changed them.
+/// Most bytes of one test's files that are kept.
 const BYTES_MAX: u64 = 16 << 20;
+/// The least number of bytes that a file counts for. To read many small ones takes time.
+const BYTES_EACH: u64 = 4 << 10;
 /// The end of the name of a test in the names of its own files.
 const OWN: &[u8] = b".tmp";
+/// Names in a directory up to which it is listed for each test.
+const FEW: usize = 256;
 
 /// The files of one test, each directory before what is in it.
 #[derive(Debug, Default)]
@@ -38,180 +44,300 @@ enum What {
     Link(PathBuf),
     File(Vec<u8>),
     Fifo,
-    /// Something that is too large, cannot be read, or cannot be made.
-    Unkept,
+}
+
+/// Collects the files of a test.
+struct Reader {
+    kept: Kept,
+    /// Bytes that may still be kept.
+    left: u64,
+    user: u32,
 }
 
 impl Kept {
-    /// Reads the files at these paths.
-    pub(crate) fn read(paths: Vec<PathBuf>) -> Kept {
-        let mut kept = Kept::default();
-        let mut left = BYTES_MAX;
-        paths.into_iter().for_each(|path| kept.add(path, &mut left));
-        kept
+    /// Reads the files at these paths. `None` if they could not be restored exactly: others' files, files with several names or with
+    /// attributes, sockets, devices, what cannot be read, and too much.
+    pub(crate) fn read(paths: Vec<PathBuf>) -> Option<Kept> {
+        let user = rustix::process::geteuid().as_raw();
+        let mut reader = Reader { kept: Kept::default(), left: BYTES_MAX, user };
+        paths.into_iter().try_for_each(|path| reader.add(path))?;
+        Some(reader.kept)
     }
 
     /// Reads the script's files as they are now.
-    pub(crate) fn of(script: &Script) -> Kept {
-        Kept::read(own(script))
+    pub(crate) fn of(script: &Script) -> Option<Kept> {
+        Kept::read(own(script).ok()?)
     }
 
-    fn add(&mut self, path: PathBuf, left: &mut u64) {
-        let Ok(before) = path.symlink_metadata() else { return };
-        let kind = before.file_type();
-        let what = if kind.is_symlink() {
-            fs::read_link(&path).map_or(What::Unkept, What::Link)
-        } else if kind.is_dir() {
-            What::Directory
-        } else if kind.is_fifo() {
-            What::Fifo
-        } else if kind.is_file() && before.len() <= *left {
-            match fs::read(&path) {
-                Ok(bytes) => {
-                    *left = left.saturating_sub(bytes.len() as u64);
-                    What::File(bytes)
-                }
-                Err(_) => What::Unkept,
-            }
-        } else {
-            What::Unkept
-        };
-        let inside = matches!(what, What::Directory).then(|| entries(&path));
-        self.0.push(Entry { path, before, what });
-        inside.into_iter().flatten().for_each(|path| self.add(path, left));
-    }
-
-    /// Makes the script's files what they were. Fails if one cannot be made; those after it are made all the same.
+    /// Makes the script's files what they were. After an error nothing further is removed or made: a link may lead elsewhere.
     pub(crate) fn restore(&self, script: &Script) -> io::Result<()> {
         let known: HashMap<&Path, &Entry> =
             self.0.iter().map(|entry| (entry.path.as_path(), entry)).collect();
-        own(script).iter().for_each(|path| remove_changed(path, &known));
-        let made = self.0.iter().map(Entry::make).fold(Ok(()), io::Result::and);
-        // What was made in a directory has changed its time, and may need its mode.
-        let finished = self.0.iter().rev().map(Entry::finish).fold(Ok(()), io::Result::and);
-        made.and(finished)
+        let all = own(script)?;
+        if let Some((dir, _)) = place(script).filter(|_| !all.is_empty()) {
+            let dir = open_outputs(dir)?;
+            let device = dir.metadata()?.dev();
+            for path in all {
+                let name = path.file_name().unwrap_or_default();
+                at(&path, remove_changed(dir.as_fd(), name, &path, &known, device))?;
+            }
+        }
+        for entry in &self.0 {
+            at(&entry.path, entry.make())?;
+        }
+        // What is made in a directory changes its time, and may need its mode.
+        for entry in self.0.iter().rev() {
+            at(&entry.path, entry.finish())?;
+        }
+        Ok(())
     }
 }
 
-/// Removes what was not there, or is something else now.
-fn remove_changed(path: &Path, known: &HashMap<&Path, &Entry>) {
-    let Ok(found) = path.symlink_metadata() else { return };
-    let is_same = known.get(path).is_some_and(|entry| entry.is_untouched(&found));
-    // What cannot be removed shows up as a difference, or does not matter.
-    if !found.is_dir() {
-        if !is_same {
-            let _ = fs::remove_file(path);
+impl Reader {
+    fn add(&mut self, path: PathBuf) -> Option<()> {
+        let before = path.symlink_metadata().ok()?;
+        let (kind, size) = (before.file_type(), before.len().max(BYTES_EACH));
+        if before.uid() != self.user || size > self.left || has_attributes(&path) {
+            return None;
         }
-    } else if known.get(path).is_some_and(|entry| matches!(entry.what, What::Directory)) {
-        // It may have been closed.
-        let _ = fs::set_permissions(path, Permissions::from_mode(found.mode() | 0o700));
-        entries(path).iter().for_each(|path| remove_changed(path, known));
-    } else {
-        let _ = fs::remove_dir_all(path);
+        if (kind.is_dir() || kind.is_file()) && has_flags(&open(&path, OFlags::NOFOLLOW).ok()?) {
+            return None;
+        }
+        let mut inside = Vec::new();
+        let what = if kind.is_symlink() {
+            What::Link(fs::read_link(&path).ok()?)
+        } else if kind.is_dir() {
+            inside = entries(&path).ok()?;
+            What::Directory
+        } else if before.nlink() != 1 {
+            return None;
+        } else if kind.is_fifo() {
+            What::Fifo
+        } else if kind.is_file() {
+            What::File(content(&path).ok()?)
+        } else {
+            return None;
+        };
+        self.left -= size;
+        self.kept.0.push(Entry { path, before, what });
+        inside.into_iter().try_for_each(|path| self.add(path))
     }
+}
+
+/// Whether a file has extended attributes, access lists among them.
+fn has_attributes(path: &Path) -> bool {
+    // Each file has this label by a rule of the system's policy.
+    const LABEL: &[u8] = b"security.selinux\0";
+    let mut names = [0u8; 64];
+    match rustix::fs::llistxattr(path, &mut names[..]) {
+        Ok(size) => size > 0 && &names[..size] != LABEL,
+        Err(error) => error != Errno::NOTSUP,
+    }
+}
+
+/// Whether somebody has set flags of an inode (`chattr`). A file system sets others, or has none.
+fn has_flags(file: &File) -> bool {
+    const SET: [IFlags; 11] = [
+        IFlags::APPEND,
+        IFlags::DIRSYNC,
+        IFlags::IMMUTABLE,
+        IFlags::JOURNALING,
+        IFlags::NOATIME,
+        IFlags::NODUMP,
+        IFlags::NOTAIL,
+        IFlags::SECURE_REMOVAL,
+        IFlags::SYNC,
+        IFlags::TOPDIR,
+        IFlags::UNRM,
+    ];
+    rustix::fs::ioctl_getflags(file).is_ok_and(|flags| SET.iter().any(|flag| flags.contains(*flag)))
+}
+
+/// Opens a file without a trace in its time of the last access, if it is this user's.
+fn open(path: &Path, more: OFlags) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | more;
+    let opened = match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => rustix::fs::open(path, flags, Mode::empty()),
+        opened => opened,
+    };
+    Ok(File::from(opened?))
+}
+
+/// Opens the directory of outputs, which may be a link.
+fn open_outputs(dir: &Path) -> io::Result<File> {
+    open(dir, OFlags::DIRECTORY)
+}
+
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path, OFlags::NOFOLLOW)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns the names in a directory.
+fn names(dir: impl AsFd) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(dir)? {
+        let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+fn entries(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    Ok(names(open(dir, OFlags::NOFOLLOW)?)?.into_iter().map(|name| dir.join(name)).collect())
+}
+
+fn at<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
+    result.map_err(|error| io::Error::new(error.kind(), format!("'{}': {error}", path.display())))
+}
+
+/// Removes what was not there, or is something else now: `name` in `dir`, which has this path, in the file system of this device.
+/// Paths may be too long for the kernel, and what was a directory may be a link.
+fn remove_changed(
+    dir: BorrowedFd<'_>,
+    name: &OsStr,
+    path: &Path,
+    known: &HashMap<&Path, &Entry>,
+    device: u64,
+) -> io::Result<()> {
+    const CLOSED: u32 = 0o700;
+    let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if found.st_dev != device {
+        return Err(io::Error::other("another file system is mounted there"));
+    }
+    let entry = known.get(path);
+    if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
+        let is_same = entry.is_some_and(|entry| path.symlink_metadata().is_ok_and(|now| entry.is_same(&now)));
+        return if is_same { Ok(()) } else { Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?) };
+    }
+    if found.st_mode & CLOSED != CLOSED {
+        rustix::fs::chmodat(dir, name, Mode::from_raw_mode(found.st_mode | CLOSED), AtFlags::empty())?;
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let inner = rustix::fs::openat(dir, name, flags, Mode::empty())?;
+    for name in names(&inner)? {
+        let path = path.join(&name);
+        at(&path, remove_changed(inner.as_fd(), &name, &path, known, device))?;
+    }
+    if entry.is_some_and(|entry| matches!(entry.what, What::Directory)) {
+        return Ok(());
+    }
+    Ok(rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?)
 }
 
 impl Entry {
-    /// Whether nothing has happened to the file since. Each change sets the time of the inode's change.
-    fn is_untouched(&self, now: &Metadata) -> bool {
-        let of = |data: &Metadata| {
-            (data.dev(), data.ino(), data.ctime(), data.ctime_nsec(), data.len(), data.mode())
-        };
+    /// Whether a file is the same inode as before, and has what it had, but for modes and times.
+    fn is_same(&self, now: &Metadata) -> bool {
+        let of = |data: &Metadata| (data.dev(), data.ino(), data.nlink(), data.uid(), data.file_type());
         of(&self.before) == of(now)
+            && !has_attributes(&self.path)
+            && match &self.what {
+                What::Directory => false,
+                What::Fifo => true,
+                What::Link(target) => fs::read_link(&self.path).is_ok_and(|now| now == *target),
+                What::File(bytes) => {
+                    now.len() == bytes.len() as u64 && content(&self.path).is_ok_and(|now| now == *bytes)
+                }
+            }
     }
 
     fn make(&self) -> io::Result<()> {
         let path = &self.path;
         match (&self.what, path.symlink_metadata()) {
             (What::Directory, Ok(found)) if found.is_dir() => Ok(()),
-            (_, Ok(found)) if self.is_untouched(&found) => Ok(()),
-            (_, Ok(_)) => Err(io::Error::new(ErrorKind::AlreadyExists, "it cannot be removed")),
+            (What::Directory, Ok(_)) => Err(ErrorKind::AlreadyExists.into()),
+            // Otherwise it would have been removed.
+            (_, Ok(_)) => Ok(()),
             (What::Directory, Err(_)) => fs::create_dir(path),
             (What::Link(target), Err(_)) => symlink(target, path),
             (What::File(bytes), Err(_)) => fs::write(path, bytes),
             (What::Fifo, Err(_)) => {
-                rustix::fs::mknodat(CWD, path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
-                    .map_err(io::Error::from)
+                Ok(rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?)
             }
-            (What::Unkept, Err(_)) => Ok(()),
         }
-        .map_err(|error| io::Error::new(error.kind(), format!("'{}': {error}", path.display())))
     }
 
-    /// Gives it its mode and its times.
+    /// Gives it its group, its mode and its times.
     fn finish(&self) -> io::Result<()> {
-        let Ok(found) = self.path.symlink_metadata() else { return Ok(()) };
-        if self.is_untouched(&found) {
-            return Ok(());
+        let (path, before) = (&self.path, &self.before);
+        let found = path.symlink_metadata()?;
+        if found.gid() != before.gid() {
+            let group = Some(Gid::from_raw(before.gid()));
+            rustix::fs::chownat(CWD, path, None, group, AtFlags::SYMLINK_NOFOLLOW)?;
         }
-        if !found.is_symlink() {
-            fs::set_permissions(&self.path, Permissions::from_mode(self.before.mode() & 0o7777))?;
+        if found.mode() != before.mode() && !found.is_symlink() {
+            fs::set_permissions(path, Permissions::from_mode(before.mode() & 0o7777))?;
         }
         let times = Timestamps {
-            last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-            last_modification: Timespec { tv_sec: self.before.mtime(), tv_nsec: self.before.mtime_nsec() },
+            last_access: Timespec { tv_sec: before.atime(), tv_nsec: before.atime_nsec() },
+            last_modification: Timespec { tv_sec: before.mtime(), tv_nsec: before.mtime_nsec() },
         };
-        rustix::fs::utimensat(CWD, &self.path, &times, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(())
+        Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 }
 
-fn entries(dir: &Path) -> Vec<PathBuf> {
-    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+/// Returns the directory of the script's own files, and how their names begin before `.tmp`.
+fn place(script: &Script) -> Option<(&Path, &OsStr)> {
+    Some((script.tmp_base.parent()?, script.tmp_base.file_name()?))
 }
 
 /// Returns the paths of the script's own files, which begin with its `%t`.
-pub(crate) fn own(script: &Script) -> Vec<PathBuf> {
-    let (Some(dir), Some(name)) = (script.tmp_base.parent(), script.tmp_base.file_name()) else {
-        return Vec::new();
+pub(crate) fn own(script: &Script) -> io::Result<Vec<PathBuf>> {
+    let Some((dir, test)) = place(script) else { return Ok(Vec::new()) };
+    let prefix = [test.as_bytes(), OWN].concat();
+    let names = match open_outputs(dir).and_then(names) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        names => names?,
     };
-    let prefix = [name.as_bytes(), OWN].concat();
-    let is_own = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(&prefix));
-    entries(dir).into_iter().filter(is_own).collect()
+    let own = names.into_iter().filter(|name| name.as_bytes().starts_with(&prefix));
+    Ok(own.map(|name| dir.join(name)).collect())
 }
 
-/// The directories of outputs, each listed when the first of its tests begins: a folder may have thousands of tests, and to list it for
-/// each of them would take longer than they run.
+/// The directories of outputs. A large one is listed once, when the first of its tests begins: a folder may have thousands of tests, and to
+/// list it for each of them would take longer than they run.
 #[derive(Debug, Default)]
 pub(crate) struct Directories(Mutex<HashMap<PathBuf, Arc<Directory>>>);
 
 #[derive(Debug, Default)]
 struct Directory {
-    /// Names of files, by the name of the test that they may belong to.
-    names: OnceLock<HashMap<Vec<u8>, Vec<OsString>>>,
+    /// Names of files in a large one, by the name of the test that they may belong to; `None` for a small one.
+    names: OnceLock<Option<HashMap<Vec<u8>, Vec<OsString>>>>,
     /// Tests that have begun: the list does not have what they have made since.
     begun: Mutex<HashSet<OsString>>,
 }
 
 impl Directories {
     /// Returns the paths of the script's own files as it begins.
-    pub(crate) fn own(&self, script: &Script) -> Vec<PathBuf> {
-        let (Some(dir), Some(name)) = (script.tmp_base.parent(), script.tmp_base.file_name()) else {
-            return Vec::new();
-        };
+    pub(crate) fn own(&self, script: &Script) -> io::Result<Vec<PathBuf>> {
+        let Some((dir, test)) = place(script) else { return Ok(Vec::new()) };
         let directory = {
             let mut all = self.0.lock().expect("no panic while locked");
             Arc::clone(all.entry(dir.to_owned()).or_default())
         };
-        let is_first = directory.begun.lock().expect("no panic while locked").insert(name.to_owned());
-        if !is_first {
-            return own(script);
+        let is_first = directory.begun.lock().expect("no panic while locked").insert(test.to_owned());
+        match directory.names.get_or_init(|| by_test(dir)) {
+            Some(names) if is_first => {
+                let own = names.get(test.as_bytes()).into_iter().flatten();
+                Ok(own.map(|name| dir.join(name)).collect())
+            }
+            _ => own(script),
         }
-        let names = directory.names.get_or_init(|| by_test(dir));
-        names.get(name.as_bytes()).into_iter().flatten().map(|name| dir.join(name)).collect()
     }
 }
 
-fn by_test(dir: &Path) -> HashMap<Vec<u8>, Vec<OsString>> {
+fn by_test(dir: &Path) -> Option<HashMap<Vec<u8>, Vec<OsString>>> {
+    let all = open_outputs(dir).and_then(names).ok().filter(|names| names.len() > FEW)?;
     let mut names: HashMap<Vec<u8>, Vec<OsString>> = HashMap::new();
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name();
+    for name in all {
         let bytes = name.as_bytes();
         for at in (0..bytes.len()).filter(|&at| bytes[at..].starts_with(OWN)) {
             names.entry(bytes[..at].to_owned()).or_default().push(name.clone());
         }
     }
-    names
+    Some(names)
 }
 
 #[cfg(test)]

@@ -236,7 +236,10 @@ pub(crate) fn consult(run: &Run<'_>, job: JobId, script: &Script) -> Advice {
 
 /// Runs a test traced. If that is no pass with known inputs, it runs again as any other test does.
 fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash) -> Advice {
-    run.keep_files(job, 1, script);
+    if !run.keep_files(job, script, true) {
+        // It could not run again.
+        return Advice::Run;
+    }
     let traced = {
         let _running = memory.test_runs();
         run.executor.trace(job, script)

@@ -27,7 +27,8 @@ pub(crate) enum Content {
 /// Returns the current state of the script's files.
 pub(crate) fn read(script: &Script) -> Files {
     let mut files = Files::new();
-    for path in own(script) {
+    // What cannot be listed is as good as not there: the other run cannot list it either.
+    for path in own(script).unwrap_or_default() {
         add(&mut files, path);
     }
     files

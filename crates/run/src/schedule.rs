@@ -14,7 +14,7 @@ use hotstart_shell::FileChecks;
 use crate::execute::{Execute, Processes, Ran, Way};
 use crate::foresight::Foresight;
 use crate::gate::Gate;
-use crate::kept::{Directories, Kept};
+use crate::kept::{self, Directories, Kept};
 use crate::remote::{Farm, Remote};
 use crate::room::Room;
 use crate::serial::{PutOff, Serially};
@@ -86,13 +86,13 @@ pub(crate) struct Run<'a> {
     progress: Mutex<Progress>,
 }
 
-/// The state of a job's own files.
+/// The state of a job's own files, if it could be restored.
 #[derive(Clone)]
 struct Found {
     /// Before its first attempt.
-    first: Arc<Kept>,
+    first: Option<Arc<Kept>>,
     /// Before the attempt that goes on.
-    last: Arc<Kept>,
+    last: Option<Arc<Kept>>,
 }
 
 #[derive(Default)]
@@ -170,17 +170,16 @@ impl<'a> Run<'a> {
         self.events.send(Event::Diagnostic(Diagnostic { severity, place: None, message }));
     }
 
-    /// Takes note of the files that a job's attempt finds, for runs that repeat it.
-    pub(crate) fn keep_files(&self, job: JobId, attempt: u32, script: &Script) {
+    /// Takes note of the files that a job's attempt finds, for runs that repeat it. Returns whether these could be restored. `is_listed`
+    /// if nothing of the job has run yet, so that a list of its directory may be older.
+    pub(crate) fn keep_files(&self, job: JobId, script: &Script, is_listed: bool) -> bool {
+        let paths = if is_listed { self.outputs.own(script) } else { kept::own(script) };
+        let now = paths.ok().and_then(Kept::read).map(Arc::new);
         let mut all = self.found.lock().expect("no panic while locked");
-        if attempt == 1 && all.contains_key(&job) {
-            return;
-        }
-        drop(all);
-        let now = Arc::new(Kept::read(self.outputs.own(script)));
-        all = self.found.lock().expect("no panic while locked");
-        let first = all.get(&job).map_or_else(|| Arc::clone(&now), |found| Arc::clone(&found.first));
+        let is_exact = now.is_some();
+        let first = all.get(&job).map_or_else(|| now.clone(), |found| found.first.clone());
         all.insert(job, Found { first, last: now });
+        is_exact
     }
 
     /// Forgets the files of a job that has ended.
@@ -190,16 +189,16 @@ impl<'a> Run<'a> {
 
     /// Makes a job's own files what its attempt has found.
     pub(crate) fn restore_files(&self, job: JobId, script: &Script) {
-        self.make_files(job, script, |found| Arc::clone(&found.last));
+        self.make_files(job, script, |found| found.last.clone());
     }
 
     /// Makes a job's own files what its first attempt has found.
     pub(crate) fn restore_first_files(&self, job: JobId, script: &Script) {
-        self.make_files(job, script, |found| Arc::clone(&found.first));
+        self.make_files(job, script, |found| found.first.clone());
     }
 
-    fn make_files(&self, job: JobId, script: &Script, which: impl FnOnce(&Found) -> Arc<Kept>) {
-        let kept = self.found.lock().expect("no panic while locked").get(&job).map(which);
+    fn make_files(&self, job: JobId, script: &Script, which: impl FnOnce(&Found) -> Option<Arc<Kept>>) {
+        let kept = self.found.lock().expect("no panic while locked").get(&job).and_then(which);
         self.make(job, script, &kept.unwrap_or_default());
     }
 

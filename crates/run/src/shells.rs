@@ -107,8 +107,9 @@ pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -
     if must_be_confirmed(&native.transcript) && native_cold.transcript.exit_code == Some(0) {
         // The shell does not make the difference.
         let is_warm = native.warm_starts > 0 && !native.is_lost;
-        let doubt = is_warm
-            .then(|| flaky::report_script(run, job, script, &native, &native_cold, &must_be_confirmed));
+        let doubt = is_warm.then(|| {
+            flaky::report_script(run, job, script, [&native, &native_cold], &must_be_confirmed, true)
+        });
         let ran = again(&asked, &native_cold);
         return Believed { doubt, ..Believed::other(native, ran.transcript) };
     }

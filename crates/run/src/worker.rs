@@ -90,7 +90,7 @@ fn attempts(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
 fn ordinary(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
     let _running = run.settings.memory.as_ref().map(|memory| memory.test_runs());
     for attempt in 1.. {
-        let Believed { transcript, doubt, .. } = run_attempt(run, job, attempt, script);
+        let Believed { transcript, doubt, .. } = run_attempt(run, job, attempt, script, true);
         if transcript.fault == Some(Fault::Interrupted) {
             return None;
         }
@@ -104,28 +104,36 @@ fn ordinary(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
     unreachable!("attempts are limited by the source")
 }
 
-/// Runs one attempt, and believes its result only as far as it was checked.
-pub(crate) fn run_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> Believed {
-    let believed = checked_attempt(run, job, attempt, script);
+/// Runs one attempt, and believes its result only as far as it was checked. `is_listed` if nothing of the job has run yet, so that a list
+/// of its directory may be older.
+pub(crate) fn run_attempt(
+    run: &Run<'_>,
+    job: JobId,
+    attempt: u32,
+    script: &Script,
+    is_listed: bool,
+) -> Believed {
+    let can_repeat = run.keep_files(job, script, is_listed && attempt == 1);
+    let believed = checked_attempt(run, job, attempt, script, can_repeat);
     if attempt == 1 {
         run.foresight.ended(run, job, &believed.transcript);
     }
     believed
 }
 
-fn checked_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> Believed {
+/// `can_repeat` says that another run of this attempt could find the same files. If not, or if it will probably fail, it starts cold.
+fn checked_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, can_repeat: bool) -> Believed {
     // A later attempt sees the files of earlier ones, so another run cannot confirm it.
     let is_foreseen = attempt == 1 && run.foresight.starts_cold(run, job);
     if is_foreseen {
         check::foreseen(run);
     }
-    let way = if attempt > 1 || is_foreseen { Way::Cold } else { Way::Warm };
+    let way = if attempt > 1 || is_foreseen || !can_repeat { Way::Cold } else { Way::Warm };
     let asked = if way == Way::Cold { shells::as_asked(script) } else { None };
     if is_foreseen && asked.is_some() {
         shells::note_foreseen(run);
     }
     let script = asked.as_ref().unwrap_or(script);
-    run.keep_files(job, attempt, script);
     let begun = Instant::now();
     let ran = run.once(job, script, way);
     run.took(script, &ran.transcript, begun);
