@@ -71,7 +71,8 @@ fn what_was_not_there_is_removed() {
 
 #[test]
 fn what_could_not_be_restored_exactly_is_not_kept() {
-    let ways: [(&str, fn(&Path)); 6] = [
+    type Make = fn(&Path);
+    let ways: [(&str, Make); 6] = [
         ("nothing", |_| ()),
         ("a file", |path| fs::write(path, "x").unwrap()),
         ("a second name", |path| {
@@ -115,7 +116,7 @@ fn a_deep_directory_is_removed() {
     rustix::fs::fchmod(&at, Mode::RUSR).unwrap();
     assert!(Kept::of(&script(dir.path())).is_none());
     Kept::default().restore(&script(dir.path())).unwrap();
-    assert_eq!(entries(dir.path()).unwrap(), [PathBuf::new(); 0]);
+    assert!(entries(dir.path()).unwrap().is_empty());
 }
 
 /// Reading does not show in the time of the last access, and that is restored.
