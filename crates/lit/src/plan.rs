@@ -26,6 +26,7 @@ use crate::read_ahead::ReadAhead;
 use crate::script::{self, CompiledConfig, Compiler, Prepared, Request};
 use crate::select;
 use crate::settings::Settings;
+use crate::subst::tmp_dir;
 use crate::suite::Test;
 use crate::tmp_dir::TmpDir;
 
@@ -340,6 +341,11 @@ impl JobSource for Plan<'_> {
             Some(Awaited::Executable { xfail }) => executable::conclude(transcript, *xfail).output,
             None => judge::shown_of_delegated(self.session.dialect, transcript),
         }
+    }
+
+    fn own_files(&self, job: JobId) -> Option<PathBuf> {
+        let exec = self.test(job).exec_path();
+        Some(tmp_dir(&exec, self.repetition(job)).join(exec.file_name()?))
     }
 
     fn run_delegated(&self, job: JobId, run_script: &RunScript<'_>) -> Option<Outcome> {

@@ -83,6 +83,11 @@ pub trait JobSource: Sync {
     /// Returns the text of an attempt that users would see. Called before [`JobSource::conclude`].
     fn shown(&self, job: JobId, transcript: &Transcript) -> String;
 
+    /// Returns how the names of the job's own files begin, before `.tmp`. `None` if it has none.
+    fn own_files(&self, _job: JobId) -> Option<PathBuf> {
+        None
+    }
+
     /// Runs a job whose work is [`Work::Delegated`]. `run_script` runs its scripts. `None` if the run was interrupted
     /// meanwhile.
     fn run_delegated(&self, job: JobId, run_script: &RunScript<'_>) -> Option<Outcome>;

@@ -6,17 +6,15 @@
 //! counted.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hotstart_launch::Group;
 use hotstart_model::{Fault, JobId, Script, Severity, Transcript};
 
 use crate::difference::{self, Difference, Seen};
 use crate::execute::{Ran, Way};
 use crate::flaky::{self, Doubt, end};
-use crate::kept::Kept;
 use crate::own_files;
 use crate::schedule::Run;
 
@@ -155,7 +153,11 @@ pub(crate) fn check(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, ra
     if ran.transcript.exit_code != Some(0) || fails(&ran.transcript) {
         return confirm(run, job, script, ran, &fails);
     }
-    if run.checks.chooses(job) { compare(run, job, script, ran) } else { Believed::first(ran) }
+    if run.checks.chooses(job) {
+        compare(run, job, script, Believed::first(ran))
+    } else {
+        Believed::first(ran)
+    }
 }
 
 /// Repeats a run cold that proves nothing: a start was lost, or made a call that the gate does not know, or hotstart could not
@@ -167,7 +169,7 @@ fn repeat(
     first: Ran,
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
-    let cold = run.again(job, script, Way::Cold, &first.group);
+    let cold = run.again(job, script, Way::Cold);
     let decides = |ran: &Ran| !ran.is_interrupted() && !ran.had_no_room() && !ran.is_lost;
     if decides(&first) && decides(&cold) {
         match (fails(&first.transcript), fails(&cold.transcript)) {
@@ -192,11 +194,10 @@ fn contradicted(
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
     // The next attempt, or the next invocation, finds what the believed run has left.
-    cold.group.await_left();
-    let left = Kept::of(script);
+    let left = run.files_now(job, &script.tmp_base);
     let doubt = flaky::report_script(run, job, script, [&first, &cold], fails, left.is_some());
     if let Some(left) = left {
-        run.make(job, script, &left);
+        run.leave_files(job, &script.tmp_base, &left);
     }
     Believed { doubt: Some(doubt), ..Believed::other(first, cold.transcript) }
 }
@@ -219,20 +220,20 @@ fn confirm(
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
     confirmed(run);
-    let cold = run.again(job, script, Way::Cold, &warm.group);
+    let cold = run.again(job, script, Way::Cold);
     if cold.is_interrupted() || cold.had_no_room() {
         return Believed::other(warm, cold.transcript);
     }
     if end(&cold.transcript) == end(&warm.transcript) {
         let counts = Believed::other(warm, cold.transcript);
-        return if run.checks.parity { compare_again(run, job, script, counts, &cold.group) } else { counts };
+        return if run.checks.parity { compare(run, job, script, counts) } else { counts };
     }
     if fails(&warm.transcript) && !fails(&cold.transcript) {
         return contradicted(run, job, script, warm, cold, fails);
     }
     // Both fail, but differently. The test may be nondeterministic, so each runs once more.
-    let warm_again = run.again(job, script, Way::Warm, &cold.group);
-    let cold_again = run.again(job, script, Way::Cold, &warm_again.group);
+    let warm_again = run.again(job, script, Way::Warm);
+    let cold_again = run.again(job, script, Way::Cold);
     if end(&warm_again.transcript) == end(&warm.transcript)
         && end(&cold_again.transcript) == end(&cold.transcript)
     {
@@ -252,17 +253,11 @@ fn confirm(
     Believed::other(warm, cold.transcript)
 }
 
-/// Runs the script warm and cold, and compares the runs.
-fn compare(run: &Run<'_>, job: JobId, script: &Script, ran: Ran) -> Believed {
-    let group = Arc::clone(&ran.group);
-    compare_again(run, job, script, Believed::first(ran), &group)
-}
-
-/// Compares as `compare` does; `believed` counts if there is no difference. The last run was that of `group`.
-fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed, group: &Group) -> Believed {
+/// Runs the script warm and cold, and compares the runs. `believed` counts if there is no difference.
+fn compare(run: &Run<'_>, job: JobId, script: &Script, believed: Believed) -> Believed {
     let script = Script { captures: true, ..script.clone() };
-    let (warm, ran) = see(run, job, &script, Way::Warm, group);
-    let (cold, mut last) = see(run, job, &script, Way::Cold, &ran.group);
+    let (warm, ran) = see(run, job, &script, Way::Warm);
+    let (cold, _) = see(run, job, &script, Way::Cold);
     let interrupted = |seen: &Seen| seen.transcript.fault == Some(Fault::Interrupted);
     if interrupted(&warm) || interrupted(&cold) {
         let transcript = Transcript { fault: Some(Fault::Interrupted), ..believed.transcript };
@@ -278,8 +273,7 @@ fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed,
     let begun = Instant::now();
     let differing =
         (0..MORE_COLD_RUNS).take_while(|&n| n < COLD_RUNS || begun.elapsed() < MORE_FOR).find_map(|_| {
-            let (more, ran) = see(run, job, &script, Way::Cold, &last.group);
-            last = ran;
+            let (more, _) = see(run, job, &script, Way::Cold);
             difference::between(&script, &cold, &more)
         });
     if let Some(differing) = differing {
@@ -294,9 +288,9 @@ fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed,
     Believed { transcript: cold.transcript, ..believed }
 }
 
-/// Runs the script once from a clean start, after the run of `group`, and reads its files.
-fn see(run: &Run<'_>, job: JobId, script: &Script, way: Way, group: &Group) -> (Seen, Ran) {
-    let mut ran = run.again(job, script, way, group);
+/// Runs the script once more and reads its files.
+fn see(run: &Run<'_>, job: JobId, script: &Script, way: Way) -> (Seen, Ran) {
+    let mut ran = run.again(job, script, way);
     let transcript = std::mem::take(&mut ran.transcript);
     (Seen { transcript, files: own_files::read(script) }, ran)
 }

@@ -3,15 +3,16 @@
 //! So the verdict is confirmed. If a script was started warm and its result was believed, a failure counts only if the format
 //! reaches it again with everything cold.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
-use hotstart_model::{JobId, Outcome, Script};
+use hotstart_model::{JobId, Outcome, Severity};
 
 use crate::check;
 use crate::difference::Difference;
 use crate::execute::{Ran, Way};
 use crate::flaky::{self, Contradiction, Doubt, Trials};
-use crate::kept::Kept;
 use crate::schedule::Run;
 use crate::worker::run_attempt;
 
@@ -22,13 +23,18 @@ struct Scripts {
     believed: Vec<Ran>,
     /// Failures that a cold run did not confirm.
     doubts: Vec<Doubt>,
-    /// The last one.
-    last: Option<Script>,
+    /// Where their own files lie.
+    bases: BTreeSet<PathBuf>,
 }
 
 /// Runs the job to its outcome; `None` if the run was cut short meanwhile.
 pub(crate) fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
-    let (mut outcome, scripts) = warm(run, job, false)?;
+    // A format may look at the job's files, and change them, before its first script.
+    let base = run.source.own_files(job);
+    if let Some(base) = &base {
+        run.keep_files(job, base, true);
+    }
+    let (mut outcome, scripts) = warm(run, job)?;
     if scripts.believed.is_empty() || !is_failure(run, &outcome) {
         if let Some(doubt) = scripts.doubts.first() {
             flaky::settle(run, &mut outcome, doubt);
@@ -36,6 +42,11 @@ pub(crate) fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
         return Some(outcome);
     }
     check::confirmed(run);
+    if let Err(why) = run.restore_first_files(job) {
+        let text = format!("{}: its failure is not confirmed cold: {why}", run.source.label(job));
+        run.tell(Severity::Doubt, text);
+        return Some(outcome);
+    }
     let mut counts = cold(run, job)?;
     if counts.verdict == outcome.verdict {
         return Some(counts);
@@ -50,19 +61,20 @@ pub(crate) fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
         shown: [outcome.output.clone(), counts.output.clone()],
         timed_out: outcome.verdict == hotstart_model::Verdict::TIMEOUT,
     };
+    let again = || run.restore_first_files(job).ok();
     let trials = Trials {
-        cold: &|| cold(run, job).map(|outcome| is_failure(run, &outcome)),
-        warm: &|| warm(run, job, true).map(|(again, _)| again.verdict == outcome.verdict),
+        cold: &|| again().and_then(|()| cold(run, job)).map(|outcome| is_failure(run, &outcome)),
+        warm: &|| again().and_then(|()| warm(run, job)).map(|(again, _)| again.verdict == outcome.verdict),
     };
-    let left = scripts.last.as_ref().map(|script| (script, Kept::of(script)));
+    let bases: BTreeSet<PathBuf> = scripts.bases.into_iter().chain(base).collect();
+    let left: Option<Vec<_>> =
+        bases.iter().map(|base| run.files_now(job, base).map(|left| (base, left))).collect();
     let doubt = match left {
         // Further runs would leave other files.
-        Some((_, None)) => flaky::report_untried(run, &found),
-        left => {
+        None => flaky::report_untried(run, &found),
+        Some(left) => {
             let doubt = flaky::report(run, &found, &trials);
-            if let Some((script, Some(left))) = left {
-                run.make(job, script, &left);
-            }
+            left.iter().for_each(|(base, left)| run.leave_files(job, base, left));
             doubt
         }
     };
@@ -82,7 +94,10 @@ fn differing_failures(
     cold: &Outcome,
     believed: &[Ran],
 ) -> Option<()> {
-    let (again, _) = warm(run, job, true)?;
+    if run.restore_first_files(job).is_err() {
+        return Some(());
+    }
+    let (again, _) = warm(run, job)?;
     if again.verdict != outcome.verdict {
         check::nondeterministic(run);
         return Some(());
@@ -95,28 +110,17 @@ fn differing_failures(
     Some(())
 }
 
-/// Runs the job cold, from the files that its first run has found.
 fn cold(run: &Run<'_>, job: JobId) -> Option<Outcome> {
-    let is_first = Cell::new(true);
-    run.source.run_delegated(job, &|script, _| {
-        if is_first.replace(false) {
-            run.restore_first_files(job, script);
-        }
-        run.once(job, script, Way::Cold).transcript
-    })
+    run.source.run_delegated(job, &|script, _| run.once(job, script, Way::Cold).transcript)
 }
 
-/// Runs the job with its checks, warm where possible; `is_again` if that repeats a run.
-fn warm(run: &Run<'_>, job: JobId, is_again: bool) -> Option<(Outcome, Scripts)> {
+/// Runs the job with its checks, warm where possible.
+fn warm(run: &Run<'_>, job: JobId) -> Option<(Outcome, Scripts)> {
     let scripts = RefCell::new(Scripts::default());
     let outcome = run.source.run_delegated(job, &|script, attempt| {
-        if is_again && scripts.borrow().last.is_none() {
-            run.restore_first_files(job, script);
-        }
-        // Its format may have written files before, or have run another script.
         let believed = run_attempt(run, job, attempt, script, false);
         let mut scripts = scripts.borrow_mut();
-        scripts.last = Some(script.clone());
+        scripts.bases.insert(script.tmp_base.clone());
         scripts.doubts.extend(believed.doubt);
         if believed.transcript.exit_code == Some(0) && believed.first.warm_starts > 0 {
             scripts.believed.push(believed.first);

@@ -4,10 +4,8 @@
 //! and a command that runs the same tests in that order. Repeated cold runs distinguish a nondeterministic test from one that
 //! fails each time it is started warm, whose tools are then quarantined.
 
-use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hotstart_launch::Visit;
@@ -171,11 +169,9 @@ pub(crate) fn report_script(
     fails: &dyn Fn(&Transcript) -> bool,
     can_try: bool,
 ) -> Doubt {
-    let last = RefCell::new(Arc::clone(&cold.group));
     let again = |way| {
-        let ran = run.again(job, script, way, &last.borrow());
-        last.replace(Arc::clone(&ran.group));
-        (!ran.is_interrupted()).then_some(ran.transcript)
+        let ran = run.again(job, script, way);
+        (!ran.is_interrupted() && !ran.had_no_room()).then_some(ran.transcript)
     };
     let found = Contradiction {
         job,

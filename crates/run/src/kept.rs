@@ -14,8 +14,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use hotstart_model::Script;
-use rustix::fs::{AtFlags, CWD, FileType, Gid, IFlags, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Gid, IFlags, Mode, OFlags, StatxAttributes, StatxFlags, Timespec, Timestamps,
+};
 use rustix::io::Errno;
 
 /// Most bytes of one test's files that are kept.
@@ -26,6 +27,9 @@ const BYTES_EACH: u64 = 4 << 10;
 const OWN: &[u8] = b".tmp";
 /// Names in a directory up to which it is listed for each test.
 const FEW: usize = 256;
+/// Directories in one another that are kept, and that are removed. Each takes a descriptor.
+const DEEP_KEPT: usize = 32;
+const DEEP: usize = 200;
 
 /// The files of one test, each directory before what is in it.
 #[derive(Debug, Default)]
@@ -60,26 +64,25 @@ impl Kept {
     pub(crate) fn read(paths: Vec<PathBuf>) -> Option<Kept> {
         let user = rustix::process::geteuid().as_raw();
         let mut reader = Reader { kept: Kept::default(), left: BYTES_MAX, user };
-        paths.into_iter().try_for_each(|path| reader.add(path))?;
+        paths.into_iter().try_for_each(|path| reader.add(path, 0))?;
         Some(reader.kept)
     }
 
-    /// Reads the script's files as they are now.
-    pub(crate) fn of(script: &Script) -> Option<Kept> {
-        Kept::read(own(script).ok()?)
+    /// Reads the files of the test whose `%t` begins with `base` as they are now.
+    pub(crate) fn of(base: &Path) -> Option<Kept> {
+        Kept::read(own(base).ok()?)
     }
 
-    /// Makes the script's files what they were. After an error nothing further is removed or made: a link may lead elsewhere.
-    pub(crate) fn restore(&self, script: &Script) -> io::Result<()> {
+    /// Makes the test's files what they were. After an error nothing further is removed or made: a link may lead elsewhere.
+    pub(crate) fn restore(&self, base: &Path) -> io::Result<()> {
         let known: HashMap<&Path, &Entry> =
             self.0.iter().map(|entry| (entry.path.as_path(), entry)).collect();
-        let all = own(script)?;
-        if let Some((dir, _)) = place(script).filter(|_| !all.is_empty()) {
+        let all = own(base)?;
+        if let Some((dir, _)) = place(base).filter(|_| !all.is_empty()) {
             let dir = open_outputs(dir)?;
-            let device = dir.metadata()?.dev();
             for path in all {
                 let name = path.file_name().unwrap_or_default();
-                at(&path, remove_changed(dir.as_fd(), name, &path, &known, device))?;
+                at(&path, remove_changed(dir.as_fd(), name, &path, &known, 0))?;
             }
         }
         for entry in &self.0 {
@@ -94,10 +97,13 @@ impl Kept {
 }
 
 impl Reader {
-    fn add(&mut self, path: PathBuf) -> Option<()> {
+    fn add(&mut self, path: PathBuf, depth: usize) -> Option<()> {
         let before = path.symlink_metadata().ok()?;
         let (kind, size) = (before.file_type(), before.len().max(BYTES_EACH));
-        if before.uid() != self.user || size > self.left || has_attributes(&path) {
+        if before.uid() != self.user || size > self.left || depth > DEEP_KEPT || has_attributes(&path) {
+            return None;
+        }
+        if is_mounted(CWD, path.as_os_str()) {
             return None;
         }
         if (kind.is_dir() || kind.is_file()) && has_flags(&open(&path, OFlags::NOFOLLOW).ok()?) {
@@ -105,7 +111,7 @@ impl Reader {
         }
         let mut inside = Vec::new();
         let what = if kind.is_symlink() {
-            What::Link(fs::read_link(&path).ok()?)
+            What::Link(read_link(&path, &before).ok()?)
         } else if kind.is_dir() {
             inside = entries(&path).ok()?;
             What::Directory
@@ -120,19 +126,44 @@ impl Reader {
         };
         self.left -= size;
         self.kept.0.push(Entry { path, before, what });
-        inside.into_iter().try_for_each(|path| self.add(path))
+        inside.into_iter().try_for_each(|path| self.add(path, depth + 1))
     }
 }
 
 /// Whether a file has extended attributes, access lists among them.
 fn has_attributes(path: &Path) -> bool {
-    // Each file has this label by a rule of the system's policy.
-    const LABEL: &[u8] = b"security.selinux\0";
+    // Each file has one of these, by the system's policy or as NFS tells its mode.
+    const LABELS: [&[u8]; 3] = [b"security.selinux\0", b"security.SMACK64\0", b"system.nfs4_acl\0"];
     let mut names = [0u8; 64];
     match rustix::fs::llistxattr(path, &mut names[..]) {
-        Ok(size) => size > 0 && &names[..size] != LABEL,
+        Ok(size) => size > 0 && !LABELS.contains(&&names[..size]),
         Err(error) => error != Errno::NOTSUP,
     }
+}
+
+/// Whether something is mounted there. Kernels before 5.8 do not tell; they tell another device, if it is one.
+fn is_mounted(dir: BorrowedFd<'_>, name: &OsStr) -> bool {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let found = rustix::fs::statx(dir, name, flags, StatxFlags::empty());
+    found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+/// Reads a link. The time of its last access, which that may change, is as before.
+fn read_link(path: &Path, before: &Metadata) -> io::Result<PathBuf> {
+    let target = fs::read_link(path)?;
+    let now = path.symlink_metadata()?;
+    if (now.atime(), now.atime_nsec()) != (before.atime(), before.atime_nsec()) {
+        set_times(path, before)?;
+    }
+    Ok(target)
+}
+
+fn set_times(path: &Path, before: &Metadata) -> io::Result<()> {
+    let times = Timestamps {
+        last_access: Timespec { tv_sec: before.atime(), tv_nsec: before.atime_nsec() },
+        last_modification: Timespec { tv_sec: before.mtime(), tv_nsec: before.mtime_nsec() },
+    };
+    Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Whether somebody has set flags of an inode (`chattr`). A file system sets others, or has none.
@@ -194,19 +225,22 @@ fn at<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
     result.map_err(|error| io::Error::new(error.kind(), format!("'{}': {error}", path.display())))
 }
 
-/// Removes what was not there, or is something else now: `name` in `dir`, which has this path, in the file system of this device.
-/// Paths may be too long for the kernel, and what was a directory may be a link.
+/// Removes what was not there, or is something else now: `name` in `dir`, which has this path. Paths may be too long for the kernel, and
+/// what was a directory may be a link.
 fn remove_changed(
     dir: BorrowedFd<'_>,
     name: &OsStr,
     path: &Path,
     known: &HashMap<&Path, &Entry>,
-    device: u64,
+    depth: usize,
 ) -> io::Result<()> {
     const CLOSED: u32 = 0o700;
     let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    if found.st_dev != device {
-        return Err(io::Error::other("another file system is mounted there"));
+    if is_mounted(dir, name) || found.st_dev != rustix::fs::fstat(dir)?.st_dev {
+        return Err(io::Error::other("something is mounted there"));
+    }
+    if depth > DEEP {
+        return Err(io::Error::other("too many directories in one another"));
     }
     let entry = known.get(path);
     if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
@@ -217,12 +251,18 @@ fn remove_changed(
         rustix::fs::chmodat(dir, name, Mode::from_raw_mode(found.st_mode | CLOSED), AtFlags::empty())?;
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let inner = rustix::fs::openat(dir, name, flags, Mode::empty())?;
+    let inner = File::from(rustix::fs::openat(dir, name, flags, Mode::empty())?);
+    let stays = entry.is_some_and(|entry| {
+        let is_plain = || !has_attributes(path) && !has_flags(&inner);
+        matches!(entry.what, What::Directory) && found.st_uid == entry.before.uid() && is_plain()
+    });
+    // What is in another directory was not there.
+    let nothing = HashMap::new();
     for name in names(&inner)? {
         let path = path.join(&name);
-        at(&path, remove_changed(inner.as_fd(), &name, &path, known, device))?;
+        remove_changed(inner.as_fd(), &name, &path, if stays { known } else { &nothing }, depth + 1)?;
     }
-    if entry.is_some_and(|entry| matches!(entry.what, What::Directory)) {
+    if stays {
         return Ok(());
     }
     Ok(rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?)
@@ -234,6 +274,7 @@ impl Entry {
         let of = |data: &Metadata| (data.dev(), data.ino(), data.nlink(), data.uid(), data.file_type());
         of(&self.before) == of(now)
             && !has_attributes(&self.path)
+            && (!now.is_file() || open(&self.path, OFlags::NOFOLLOW).is_ok_and(|file| !has_flags(&file)))
             && match &self.what {
                 What::Directory => false,
                 What::Fifo => true,
@@ -268,25 +309,22 @@ impl Entry {
             let group = Some(Gid::from_raw(before.gid()));
             rustix::fs::chownat(CWD, path, None, group, AtFlags::SYMLINK_NOFOLLOW)?;
         }
-        if found.mode() != before.mode() && !found.is_symlink() {
+        // After the group, as another one takes bits of the mode away.
+        if path.symlink_metadata()?.mode() != before.mode() && !found.is_symlink() {
             fs::set_permissions(path, Permissions::from_mode(before.mode() & 0o7777))?;
         }
-        let times = Timestamps {
-            last_access: Timespec { tv_sec: before.atime(), tv_nsec: before.atime_nsec() },
-            last_modification: Timespec { tv_sec: before.mtime(), tv_nsec: before.mtime_nsec() },
-        };
-        Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+        set_times(path, before)
     }
 }
 
-/// Returns the directory of the script's own files, and how their names begin before `.tmp`.
-fn place(script: &Script) -> Option<(&Path, &OsStr)> {
-    Some((script.tmp_base.parent()?, script.tmp_base.file_name()?))
+/// Returns the directory of a test's own files, and how their names begin before `.tmp`.
+fn place(base: &Path) -> Option<(&Path, &OsStr)> {
+    Some((base.parent()?, base.file_name()?))
 }
 
-/// Returns the paths of the script's own files, which begin with its `%t`.
-pub(crate) fn own(script: &Script) -> io::Result<Vec<PathBuf>> {
-    let Some((dir, test)) = place(script) else { return Ok(Vec::new()) };
+/// Returns the paths of a test's own files, which begin with its `%t`: `base` and `.tmp`.
+pub(crate) fn own(base: &Path) -> io::Result<Vec<PathBuf>> {
+    let Some((dir, test)) = place(base) else { return Ok(Vec::new()) };
     let prefix = [test.as_bytes(), OWN].concat();
     let names = match open_outputs(dir).and_then(names) {
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -310,9 +348,9 @@ struct Directory {
 }
 
 impl Directories {
-    /// Returns the paths of the script's own files as it begins.
-    pub(crate) fn own(&self, script: &Script) -> io::Result<Vec<PathBuf>> {
-        let Some((dir, test)) = place(script) else { return Ok(Vec::new()) };
+    /// Returns the paths of a test's own files as it begins.
+    pub(crate) fn own(&self, base: &Path) -> io::Result<Vec<PathBuf>> {
+        let Some((dir, test)) = place(base) else { return Ok(Vec::new()) };
         let directory = {
             let mut all = self.0.lock().expect("no panic while locked");
             Arc::clone(all.entry(dir.to_owned()).or_default())
@@ -323,7 +361,7 @@ impl Directories {
                 let own = names.get(test.as_bytes()).into_iter().flatten();
                 Ok(own.map(|name| dir.join(name)).collect())
             }
-            _ => own(script),
+            _ => own(base),
         }
     }
 }

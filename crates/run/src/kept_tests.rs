@@ -3,29 +3,32 @@
 use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};
 
+use hotstart_model::Script;
+
 use super::*;
 use crate::fake;
 use crate::own_files;
 
-fn script(dir: &Path) -> Script {
-    Script { tmp_base: dir.join("a.test"), ..fake::script() }
+fn base(dir: &Path) -> PathBuf {
+    dir.join("a.test")
 }
 
 /// Returns the test's files with modes, times and contents.
-fn state(script: &Script) -> Vec<(PathBuf, u32, SystemTime, own_files::Content)> {
+fn state(base: &Path) -> Vec<(PathBuf, u32, SystemTime, own_files::Content)> {
     let of = |(path, content): (PathBuf, own_files::Content)| {
         let found = path.symlink_metadata().unwrap();
         (path, found.mode(), found.modified().unwrap(), content)
     };
-    own_files::read(script).into_iter().map(of).collect()
+    own_files::read(&Script { tmp_base: base.to_owned(), ..fake::script() }).into_iter().map(of).collect()
 }
 
 #[test]
 fn files_are_restore_whatever_a_run_has_made_of_them() {
     let dir = tempfile::tempdir().unwrap();
-    let script = script(dir.path());
+    let base = base(dir.path());
     let at = |name: &str| dir.path().join(format!("a.test.tmp{name}"));
     fs::create_dir_all(at(".d").join("closed")).unwrap();
+    fs::create_dir_all(at(".attributes")).unwrap();
     for (name, text) in [("", "one"), (".written", "two"), (".removed", "three"), (".renamed", "four")] {
         fs::write(at(name), text).unwrap();
         let old = SystemTime::now() - Duration::from_secs(1000);
@@ -35,7 +38,7 @@ fn files_are_restore_whatever_a_run_has_made_of_them() {
     fs::set_permissions(at(".d").join("closed"), Permissions::from_mode(0o500)).unwrap();
     symlink("target", at(".link")).unwrap();
     rustix::fs::mknodat(CWD, at(".fifo"), rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
-    let (before, kept) = (state(&script), Kept::of(&script).unwrap());
+    let (before, kept) = (state(&base), Kept::of(&base).unwrap());
 
     fs::write(at(".written"), "2").unwrap();
     fs::remove_file(at(".removed")).unwrap();
@@ -48,24 +51,27 @@ fn files_are_restore_whatever_a_run_has_made_of_them() {
     fs::create_dir_all(at(".link").join("new")).unwrap();
     fs::remove_file(at(".fifo")).unwrap();
     fs::write(at(".new"), "").unwrap();
+    // Where the file system has no attributes, the directory just stays.
+    let _ = rustix::fs::setxattr(at(".attributes"), "user.x", b"1", rustix::fs::XattrFlags::empty());
     fs::set_permissions(at(""), Permissions::from_mode(0o600)).unwrap();
-    kept.restore(&script).unwrap();
-    assert_eq!(state(&script), before);
+    kept.restore(&base).unwrap();
+    assert_eq!(state(&base), before);
+    assert!(!has_attributes(&at(".attributes")));
 
     // Nothing has happened: all stays as it is.
     let ino = at(".written").metadata().unwrap().ino();
-    Kept::of(&script).unwrap().restore(&script).unwrap();
+    Kept::of(&base).unwrap().restore(&base).unwrap();
     assert_eq!(at(".written").metadata().unwrap().ino(), ino);
 }
 
 #[test]
 fn what_was_not_there_is_removed() {
     let dir = tempfile::tempdir().unwrap();
-    let script = script(dir.path());
+    let base = base(dir.path());
     fs::create_dir(dir.path().join("a.test.tmp")).unwrap();
     fs::write(dir.path().join("a.test.tmp/in"), "").unwrap();
     fs::write(dir.path().join("b.test.tmp"), "another test's").unwrap();
-    Kept::default().restore(&script).unwrap();
+    Kept::default().restore(&base).unwrap();
     assert_eq!(entries(dir.path()).unwrap(), [dir.path().join("b.test.tmp")]);
 }
 
@@ -89,14 +95,14 @@ fn what_could_not_be_restored_exactly_is_not_kept() {
     for (what, make) in ways {
         let dir = tempfile::tempdir().unwrap();
         make(&dir.path().join("a.test.tmp.o"));
-        let is_kept = Kept::of(&script(dir.path())).is_some();
+        let is_kept = Kept::of(&base(dir.path())).is_some();
         assert_eq!(is_kept, matches!(what, "nothing" | "a file"), "{what}");
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.test.tmp");
     fs::write(&path, "").unwrap();
     match rustix::fs::setxattr(&path, "user.x", b"1", rustix::fs::XattrFlags::empty()) {
-        Ok(()) => assert!(Kept::of(&script(dir.path())).is_none()),
+        Ok(()) => assert!(Kept::of(&base(dir.path())).is_none()),
         Err(error) => eprintln!("not tested: {} has no attributes: {error}", dir.path().display()),
     }
 }
@@ -114,8 +120,8 @@ fn a_deep_directory_is_removed() {
         at = inner;
     }
     rustix::fs::fchmod(&at, Mode::RUSR).unwrap();
-    assert!(Kept::of(&script(dir.path())).is_none());
-    Kept::default().restore(&script(dir.path())).unwrap();
+    assert!(Kept::of(&base(dir.path())).is_none());
+    Kept::default().restore(&base(dir.path())).unwrap();
     assert!(entries(dir.path()).unwrap().is_empty());
 }
 
@@ -123,7 +129,7 @@ fn a_deep_directory_is_removed() {
 #[test]
 fn times_of_the_last_access_stay() {
     let dir = tempfile::tempdir().unwrap();
-    let script = script(dir.path());
+    let base = base(dir.path());
     let path = dir.path().join("a.test.tmp");
     fs::write(&path, "x").unwrap();
     let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
@@ -133,10 +139,14 @@ fn times_of_the_last_access_stay() {
     };
     let accessed = || path.metadata().unwrap().accessed().unwrap();
     set(old);
-    let kept = Kept::of(&script).unwrap();
-    assert_eq!(accessed(), old);
+    let link = dir.path().join("a.test.tmp.l");
+    symlink("x", &link).unwrap();
+    let of_link = || link.symlink_metadata().unwrap().accessed().unwrap();
+    let linked = of_link();
+    let kept = Kept::of(&base).unwrap();
+    assert_eq!((accessed(), of_link()), (old, linked));
     set(SystemTime::now());
-    kept.restore(&script).unwrap();
+    kept.restore(&base).unwrap();
     assert_eq!(accessed(), old);
 }
 
@@ -145,15 +155,15 @@ fn times_of_the_last_access_stay() {
 fn nothing_is_changed_behind_a_link() {
     let dir = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
-    let script = script(dir.path());
+    let base = base(dir.path());
     let own = dir.path().join("a.test.tmp");
     fs::create_dir(&own).unwrap();
     fs::write(own.join("in"), "own").unwrap();
-    let kept = Kept::of(&script).unwrap();
+    let kept = Kept::of(&base).unwrap();
     fs::remove_dir_all(&own).unwrap();
     symlink(outside.path(), &own).unwrap();
     fs::write(outside.path().join("in"), "other").unwrap();
-    kept.restore(&script).unwrap();
+    kept.restore(&base).unwrap();
     assert_eq!(fs::read(outside.path().join("in")).unwrap(), b"other");
     assert_eq!(fs::read(own.join("in")).unwrap(), b"own");
 }
@@ -172,8 +182,7 @@ fn a_large_directory_is_listed_once_and_a_test_that_has_begun_is_looked_for() {
 fn lists(dir: &Path, is_large: bool) {
     let directories = Directories::default();
     let names = |test: &str| {
-        let script = Script { tmp_base: dir.join(test), ..fake::script() };
-        let own = directories.own(&script).unwrap();
+        let own = directories.own(&dir.join(test)).unwrap();
         let mut names: Vec<_> = own.iter().map(|path| path.file_name().unwrap().to_owned()).collect();
         names.sort();
         names

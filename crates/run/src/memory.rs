@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use hotstart_inputs::{Hash, Input, Known, Running, Shared, Stamp, Verdicts, surroundings};
-use hotstart_model::{JobId, Outcome, Script, Severity, Transcript, Verdict};
+use hotstart_model::{Fault, JobId, Outcome, Script, Severity, Transcript, Verdict};
 
 use crate::schedule::Run;
 use crate::traced::{TraceError, Traced};
@@ -236,7 +236,7 @@ pub(crate) fn consult(run: &Run<'_>, job: JobId, script: &Script) -> Advice {
 
 /// Runs a test traced. If that is no pass with known inputs, it runs again as any other test does.
 fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash) -> Advice {
-    if !run.keep_files(job, script, true) {
+    if !run.keep_files(job, &script.tmp_base, true) {
         // It could not run again.
         return Advice::Run;
     }
@@ -250,8 +250,7 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
             if let TraceError::Refused(why) = why {
                 memory.count(|counts| *counts.untold.entry(why).or_default() += 1);
             }
-            run.restore_files(job, script);
-            return Advice::Run;
+            return as_usual(run, job, script);
         }
     };
     memory.count(|counts| counts.traced += 1);
@@ -259,8 +258,7 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
     let mut inputs = match inputs {
         Ok(inputs) if is_pass && !run.source.would_fail(job, 1, &transcript) => inputs,
         Ok(_) => {
-            run.restore_files(job, script);
-            return Advice::Run;
+            return as_usual(run, job, script);
         }
         Err(why) => return untold(run, memory, job, script, key, why),
     };
@@ -280,8 +278,15 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
 fn untold(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash, why: String) -> Advice {
     memory.count(|counts| *counts.untold.entry(why.clone()).or_default() += 1);
     memory.verdicts.untold(key, why);
-    run.restore_files(job, script);
-    Advice::Run
+    as_usual(run, job, script)
+}
+
+/// Has a test run like any other, on the files that its traced run has found.
+fn as_usual(run: &Run<'_>, job: JobId, script: &Script) -> Advice {
+    let Err(why) = run.restore_files(job, &script.tmp_base) else { return Advice::Run };
+    let fault = Some(Fault::Internal(format!("the test has to run again, but {why}")));
+    let outcome = run.source.conclude(job, 1, Transcript { fault, ..Transcript::default() });
+    outcome.map_or(Advice::Run, |outcome| Advice::Settled(Box::new(outcome)))
 }
 
 impl Expected {

@@ -28,7 +28,7 @@ pub(crate) enum Content {
 pub(crate) fn read(script: &Script) -> Files {
     let mut files = Files::new();
     // What cannot be listed is as good as not there: the other run cannot list it either.
-    for path in own(script).unwrap_or_default() {
+    for path in own(&script.tmp_base).unwrap_or_default() {
         add(&mut files, path);
     }
     files

@@ -1,12 +1,14 @@
 //! One run: workers take jobs in order until none is left or something ends the run.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use hotstart_launch::{Group, Launcher};
 use hotstart_model::{
-    Diagnostic, Event, Events, JobId, JobSource, Outcome, RunEnd, Script, Severity, Transcript, VerdictTable,
+    Diagnostic, Event, Events, Fault, JobId, JobSource, Outcome, RunEnd, Script, Severity, Transcript,
+    VerdictTable,
 };
 
 use hotstart_shell::FileChecks;
@@ -86,13 +88,15 @@ pub(crate) struct Run<'a> {
     progress: Mutex<Progress>,
 }
 
-/// The state of a job's own files, if it could be restored.
-#[derive(Clone)]
+/// The state of a job's own files.
+#[derive(Default)]
 struct Found {
-    /// Before its first attempt.
-    first: Option<Arc<Kept>>,
+    /// Before its first attempt, by the place of the files; `None` if that state could not be restored. A format may have several places.
+    first: Vec<(PathBuf, Option<Arc<Kept>>)>,
     /// Before the attempt that goes on.
     last: Option<Arc<Kept>>,
+    /// The processes of the last run.
+    group: Option<Arc<Group>>,
 }
 
 #[derive(Default)]
@@ -170,16 +174,19 @@ impl<'a> Run<'a> {
         self.events.send(Event::Diagnostic(Diagnostic { severity, place: None, message }));
     }
 
-    /// Takes note of the files that a job's attempt finds, for runs that repeat it. Returns whether these could be restored. `is_listed`
-    /// if nothing of the job has run yet, so that a list of its directory may be older.
-    pub(crate) fn keep_files(&self, job: JobId, script: &Script, is_listed: bool) -> bool {
-        let paths = if is_listed { self.outputs.own(script) } else { kept::own(script) };
+    /// Takes note of the files that a job's attempt finds, whose names begin with `base`, for runs that repeat it. Returns whether these
+    /// could be restored, and all that the job found before. `is_listed` if nothing of the job has run yet, so that a list of its
+    /// directory may be older.
+    pub(crate) fn keep_files(&self, job: JobId, base: &Path, is_listed: bool) -> bool {
+        let paths = if is_listed { self.outputs.own(base) } else { kept::own(base) };
         let now = paths.ok().and_then(Kept::read).map(Arc::new);
         let mut all = self.found.lock().expect("no panic while locked");
-        let is_exact = now.is_some();
-        let first = all.get(&job).map_or_else(|| now.clone(), |found| found.first.clone());
-        all.insert(job, Found { first, last: now });
-        is_exact
+        let found = all.entry(job).or_default();
+        if !found.first.iter().any(|(place, _)| place == base) {
+            found.first.push((base.to_owned(), now.clone()));
+        }
+        found.last = now;
+        found.last.is_some() && found.first.iter().all(|(_, kept)| kept.is_some())
     }
 
     /// Forgets the files of a job that has ended.
@@ -188,44 +195,73 @@ impl<'a> Run<'a> {
     }
 
     /// Makes a job's own files what its attempt has found.
-    pub(crate) fn restore_files(&self, job: JobId, script: &Script) {
-        self.make_files(job, script, |found| found.last.clone());
+    pub(crate) fn restore_files(&self, job: JobId, base: &Path) -> Result<(), String> {
+        let last =
+            self.found.lock().expect("no panic while locked").get(&job).and_then(|found| found.last.clone());
+        let last = last.ok_or("the files that it has found cannot be restored")?;
+        self.make_files(job, base, &last)
     }
 
     /// Makes a job's own files what its first attempt has found.
-    pub(crate) fn restore_first_files(&self, job: JobId, script: &Script) {
-        self.make_files(job, script, |found| found.first.clone());
+    pub(crate) fn restore_first_files(&self, job: JobId) -> Result<(), String> {
+        let first =
+            self.found.lock().expect("no panic while locked").get(&job).map(|found| found.first.clone());
+        for (base, kept) in first.unwrap_or_default() {
+            self.make_files(job, &base, &*kept.ok_or("the files that it has found cannot be restored")?)?;
+        }
+        Ok(())
     }
 
-    fn make_files(&self, job: JobId, script: &Script, which: impl FnOnce(&Found) -> Option<Arc<Kept>>) {
-        let kept = self.found.lock().expect("no panic while locked").get(&job).and_then(which);
-        self.make(job, script, &kept.unwrap_or_default());
+    /// Returns a job's own files as they are now, if they could be restored.
+    pub(crate) fn files_now(&self, job: JobId, base: &Path) -> Option<Kept> {
+        self.await_left(job);
+        Kept::of(base)
     }
 
     /// Makes a job's own files these.
-    pub(crate) fn make(&self, job: JobId, script: &Script, kept: &Kept) {
-        if let Err(error) = kept.restore(script) {
-            let text = format!(
-                "{}: it runs again, but its files of earlier runs cannot be made: {error}",
-                self.source.label(job)
+    pub(crate) fn make_files(&self, job: JobId, base: &Path, kept: &Kept) -> Result<(), String> {
+        self.await_left(job);
+        kept.restore(base).map_err(|error| format!("the files that it has found cannot be restored: {error}"))
+    }
+
+    /// Makes a job's own files these, those of the run that counts. Says so if that is not possible.
+    pub(crate) fn leave_files(&self, job: JobId, base: &Path, kept: &Kept) {
+        if let Err(error) = self.make_files(job, base, kept) {
+            self.tell(
+                Severity::Doubt,
+                format!("{}: its last run left other files: {error}", self.source.label(job)),
             );
-            self.tell(Severity::Doubt, text);
         }
     }
 
-    /// Runs a script once more: it finds the files that the attempt has found. What of the last run still runs in `group` gets a moment
-    /// to end.
-    pub(crate) fn again(&self, job: JobId, script: &Script, way: Way, group: &Group) -> Ran {
-        group.await_left();
-        self.restore_files(job, script);
-        self.once(job, script, way)
+    /// Gives what of the job's last run still runs a moment to end.
+    fn await_left(&self, job: JobId) {
+        let group =
+            self.found.lock().expect("no panic while locked").get(&job).and_then(|found| found.group.clone());
+        if let Some(group) = group {
+            group.await_left();
+        }
+    }
+
+    /// Runs a script once more, on the files that the attempt has found. If these cannot be restored, the run is a fault of hotstart.
+    pub(crate) fn again(&self, job: JobId, script: &Script, way: Way) -> Ran {
+        match self.restore_files(job, &script.tmp_base) {
+            Ok(()) => self.once(job, script, way),
+            Err(why) => {
+                let fault = Some(Fault::Internal(format!("the test has to run again, but {why}")));
+                Ran { transcript: Transcript { fault, ..Transcript::default() }, ..Ran::default() }
+            }
+        }
     }
 
     /// Runs a script once, and repeats it if the system had no room for it.
     pub(crate) fn once(&self, job: JobId, script: &Script, way: Way) -> Ran {
         let make = || {
             let _inside = self.room.enter();
-            self.executor.run(job, script, way)
+            let ran = self.executor.run(job, script, way);
+            let group = Some(Arc::clone(&ran.group));
+            self.found.lock().expect("no panic while locked").entry(job).or_default().group = group;
+            ran
         };
         let mut ran = make();
         if ran.had_no_room() {
@@ -234,8 +270,9 @@ impl<'a> Run<'a> {
             let _again = self.room.again();
             while ran.had_no_room() && !self.watch.is_killed() {
                 let others = self.room.await_end(|| self.watch.is_killed());
-                ran.group.await_left();
-                self.restore_files(job, script);
+                if self.restore_files(job, &script.tmp_base).is_err() {
+                    break;
+                }
                 ran = make();
                 if !others {
                     break;

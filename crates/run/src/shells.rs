@@ -95,26 +95,26 @@ pub(crate) fn note_foreseen(run: &Run<'_>) {
 /// Runs a script that failed natively with the shell that it asks for.
 pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -> Believed {
     let Some(asked) = as_asked(script) else { return Believed::first(native) };
-    let again = |script: &Script, last: &Ran| run.again(job, script, Way::Cold, &last.group);
-    let ran = again(&asked, &native);
+    let again = |script: &Script| run.again(job, script, Way::Cold);
+    let ran = again(&asked);
     let transcript = ran.transcript.clone();
     let Some(shells) = run.shells() else { return Believed::other(native, transcript) };
     shells.count(|counts| counts.confirmed += 1);
     if transcript.exit_code != Some(0) {
         return Believed::other(native, transcript);
     }
-    let native_cold = again(script, &ran);
+    let native_cold = again(script);
     if must_be_confirmed(&native.transcript) && native_cold.transcript.exit_code == Some(0) {
         // The shell does not make the difference.
         let is_warm = native.warm_starts > 0 && !native.is_lost;
         let doubt = is_warm.then(|| {
             flaky::report_script(run, job, script, [&native, &native_cold], &must_be_confirmed, true)
         });
-        let ran = again(&asked, &native_cold);
+        let ran = again(&asked);
         return Believed { doubt, ..Believed::other(native, ran.transcript) };
     }
     // A flaky test fails by chance; a difference between the shells stays.
-    let transcript = again(&asked, &native_cold).transcript;
+    let transcript = again(&asked).transcript;
     if must_be_confirmed(&native_cold.transcript) && transcript.exit_code == Some(0) {
         tell_difference(run, job, shells);
     }

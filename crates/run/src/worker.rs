@@ -113,7 +113,7 @@ pub(crate) fn run_attempt(
     script: &Script,
     is_listed: bool,
 ) -> Believed {
-    let can_repeat = run.keep_files(job, script, is_listed && attempt == 1);
+    let can_repeat = run.keep_files(job, &script.tmp_base, is_listed && attempt == 1);
     let believed = checked_attempt(run, job, attempt, script, can_repeat);
     if attempt == 1 {
         run.foresight.ended(run, job, &believed.transcript);

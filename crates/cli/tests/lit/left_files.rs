@@ -1,7 +1,7 @@
 //! Tests whose verdict depends on what earlier invocations have left in their `%t` files. lit removes none, so each invocation has to come
 //! to lit's verdict, however often a run is repeated within it, and has to leave what one run leaves.
 
-use crate::suite::Suite;
+use crate::suite::{Run, Suite};
 
 /// Scripts by name, with their verdicts in consecutive invocations of lit 23.1.5. `LINES` is the number of lines that were added so far,
 /// and `MAKE` fails if the directory is there, which lit's own `mkdir` does not.
@@ -67,4 +67,29 @@ fn each_invocation_has_lits_verdict_when_scripts_of_bash_run_natively() {
         "config.test_format = lit.formats.ShTest(True, force_execute_external=True)\n",
         &["--start=cold", "--shell=native"],
     );
+}
+
+/// A format may look at the files before it runs the script.
+#[test]
+fn a_format_finds_its_tests_files_again() {
+    let suite = Suite::new(
+        "import formats\nconfig.test_format = formats.Looks(False)\n# formats.py lies beside this file\n",
+    );
+    suite.file(
+        "formats.py",
+        "import lit.formats, lit.Test, os\n\
+         class Looks(lit.formats.ShTest):\n    def execute(self, test, lit_config):\n\
+         \x20       exec = test.getExecPath()\n\
+         \x20       made = os.path.join(os.path.dirname(exec), 'Output', os.path.basename(exec) + '.tmp.o')\n\
+         \x20       was_there = os.path.exists(made)\n\
+         \x20       result = super().execute(test, lit_config)\n\
+         \x20       return result if was_there else lit.Test.Result(lit.Test.FAIL, 'not there')\n",
+    );
+    suite.file("a.test", "RUN: sed -n 1p %s > %t.o\n");
+    for verdict in ["FAIL", "PASS", "PASS"] {
+        let _ = std::fs::remove_file(suite.path(".lit_test_times.txt"));
+        let mut command = suite.command(&["-v", "-j1", "--verify=0", "--start=fork", "--warm=sed", "."]);
+        let run = Run::from(command.env("PYTHONPATH", suite.path("")).output().expect("hotstart starts"));
+        run.has(&format!("{verdict}: t :: a.test"));
+    }
 }
