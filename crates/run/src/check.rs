@@ -255,6 +255,11 @@ fn confirm(
 
 /// Runs the script warm and cold, and compares the runs. `believed` counts if there is no difference.
 fn compare(run: &Run<'_>, job: JobId, script: &Script, believed: Believed) -> Believed {
+    // If the files cannot be restored, those that count have to stay.
+    let left = run.files_now(job, &script.tmp_base);
+    if left.is_none() && !run.checks.parity {
+        return believed;
+    }
     let script = Script { captures: true, ..script.clone() };
     let (warm, ran) = see(run, job, &script, Way::Warm);
     let (cold, _) = see(run, job, &script, Way::Cold);
@@ -263,8 +268,18 @@ fn compare(run: &Run<'_>, job: JobId, script: &Script, believed: Believed) -> Be
         let transcript = Transcript { fault: Some(Fault::Interrupted), ..believed.transcript };
         return Believed { transcript, ..believed };
     }
-    let had_no_room = |seen: &Seen| matches!(seen.transcript.fault, Some(Fault::Internal(_)));
-    if ran.is_doubtful || had_no_room(&warm) || had_no_room(&cold) {
+    let lacked = |seen: &Seen| match &seen.transcript.fault {
+        Some(Fault::Internal(why)) => Some(why.clone()),
+        _ => None,
+    };
+    if let Some(why) = lacked(&warm).or_else(|| lacked(&cold)) {
+        run.tell(Severity::Doubt, format!("{}: it was not compared: {why}", run.source.label(job)));
+        if let Some(left) = left {
+            run.leave_files(job, &script.tmp_base, &left);
+        }
+        return believed;
+    }
+    if ran.is_doubtful {
         return believed;
     }
     run.checks.compared.fetch_add(1, Ordering::Relaxed);

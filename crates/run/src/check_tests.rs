@@ -154,10 +154,12 @@ fn a_pass_that_is_chosen_counts_as_the_cold_run_has_it_and_its_tools_are_given_u
 
 #[test]
 fn a_comparison_that_cannot_be_made_leaves_the_pass() {
-    for (again, cold) in [(no_room(), code(1)), (doubtful(code(1)), code(1)), (code(0), no_room())] {
+    for (again, cold, told) in
+        [(no_room(), code(1), 1), (doubtful(code(1)), code(1), 0), (code(0), no_room(), 1)]
+    {
         let (checks, executor) = (Checks::parity(), FakeExecutor::new(vec![code(0), again], vec![cold]));
         let ended = ended(&executor, &checks);
-        assert_eq!((ended.verdict(), ended.told.len(), executor.quarantined()), (Verdict::PASS, 0, 0));
+        assert_eq!((ended.verdict(), ended.told.len(), executor.quarantined()), (Verdict::PASS, told, 0));
         assert_eq!(checks.counts(), CheckCounts::default());
     }
     for (again, cold) in [(interrupted(), code(0)), (code(0), interrupted())] {

@@ -29,7 +29,7 @@ const OWN: &[u8] = b".tmp";
 const FEW: usize = 256;
 /// Directories in one another that are kept, and that are removed. Each takes a descriptor.
 const DEEP_KEPT: usize = 32;
-const DEEP: usize = 200;
+const DEEP: usize = 500;
 
 /// The files of one test, each directory before what is in it.
 #[derive(Debug, Default)]
@@ -56,6 +56,8 @@ struct Reader {
     /// Bytes that may still be kept.
     left: u64,
     user: u32,
+    /// Those that this user may give to files.
+    groups: Vec<u32>,
 }
 
 impl Kept {
@@ -63,7 +65,9 @@ impl Kept {
     /// attributes, sockets, devices, what cannot be read, and too much.
     pub(crate) fn read(paths: Vec<PathBuf>) -> Option<Kept> {
         let user = rustix::process::geteuid().as_raw();
-        let mut reader = Reader { kept: Kept::default(), left: BYTES_MAX, user };
+        let more = rustix::process::getgroups().unwrap_or_default();
+        let groups = more.into_iter().chain([rustix::process::getegid()]).map(Gid::as_raw).collect();
+        let mut reader = Reader { kept: Kept::default(), left: BYTES_MAX, user, groups };
         paths.into_iter().try_for_each(|path| reader.add(path, 0))?;
         Some(reader.kept)
     }
@@ -73,17 +77,24 @@ impl Kept {
         Kept::read(own(base).ok()?)
     }
 
-    /// Makes the test's files what they were. After an error nothing further is removed or made: a link may lead elsewhere.
+    /// Makes the test's files what they were. What could not be removed is looked for before anything is. After an error nothing further is
+    /// removed or made: a link may lead elsewhere.
     pub(crate) fn restore(&self, base: &Path) -> io::Result<()> {
         let known: HashMap<&Path, &Entry> =
             self.0.iter().map(|entry| (entry.path.as_path(), entry)).collect();
         let all = own(base)?;
         if let Some((dir, _)) = place(base).filter(|_| !all.is_empty()) {
             let dir = open_outputs(dir)?;
-            for path in all {
-                let name = path.file_name().unwrap_or_default();
-                at(&path, remove_changed(dir.as_fd(), name, &path, &known, 0))?;
+            let named = || all.iter().map(|path| (path, path.file_name().unwrap_or_default()));
+            for (path, name) in named() {
+                at(path, can_be_removed(dir.as_fd(), name, 0))?;
             }
+            for (path, name) in named() {
+                at(path, remove_changed(dir.as_fd(), name, path, &known))?;
+            }
+        }
+        if let Some((dir, _)) = place(base).filter(|_| !self.0.is_empty()) {
+            fs::create_dir_all(dir)?;
         }
         for entry in &self.0 {
             at(&entry.path, entry.make())?;
@@ -100,7 +111,8 @@ impl Reader {
     fn add(&mut self, path: PathBuf, depth: usize) -> Option<()> {
         let before = path.symlink_metadata().ok()?;
         let (kind, size) = (before.file_type(), before.len().max(BYTES_EACH));
-        if before.uid() != self.user || size > self.left || depth > DEEP_KEPT || has_attributes(&path) {
+        let is_ours = before.uid() == self.user && self.groups.contains(&before.gid());
+        if !is_ours || size > self.left || depth > DEEP_KEPT || has_attributes(&path) {
             return None;
         }
         if is_mounted(CWD, path.as_os_str()) {
@@ -225,6 +237,37 @@ fn at<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
     result.map_err(|error| io::Error::new(error.kind(), format!("'{}': {error}", path.display())))
 }
 
+/// Whether all of `name` in `dir` can be removed. Directories may be of another device than the files in them (overlayfs), and not of
+/// another one than the directory in which they lie.
+fn can_be_removed(dir: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
+    let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let is_dir = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+    if is_mounted(dir, name) || (is_dir && found.st_dev != rustix::fs::fstat(dir)?.st_dev) {
+        return Err(io::Error::other("something is mounted there"));
+    }
+    if depth > DEEP {
+        return Err(io::Error::other("too many directories in one another"));
+    }
+    if !is_dir {
+        return Ok(());
+    }
+    let inner = open_directory(dir, name, found.st_mode)?;
+    if has_flags(&inner) {
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    names(&inner)?.iter().try_for_each(|name| can_be_removed(inner.as_fd(), name, depth + 1))
+}
+
+/// Opens a directory for changes. It may have been closed.
+fn open_directory(dir: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<File> {
+    const OPEN: u32 = 0o700;
+    if mode & OPEN != OPEN {
+        rustix::fs::chmodat(dir, name, Mode::from_raw_mode(mode | OPEN), AtFlags::empty())?;
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::openat(dir, name, flags, Mode::empty())?))
+}
+
 /// Removes what was not there, or is something else now: `name` in `dir`, which has this path. Paths may be too long for the kernel, and
 /// what was a directory may be a link.
 fn remove_changed(
@@ -232,26 +275,14 @@ fn remove_changed(
     name: &OsStr,
     path: &Path,
     known: &HashMap<&Path, &Entry>,
-    depth: usize,
 ) -> io::Result<()> {
-    const CLOSED: u32 = 0o700;
     let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    if is_mounted(dir, name) || found.st_dev != rustix::fs::fstat(dir)?.st_dev {
-        return Err(io::Error::other("something is mounted there"));
-    }
-    if depth > DEEP {
-        return Err(io::Error::other("too many directories in one another"));
-    }
     let entry = known.get(path);
     if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
         let is_same = entry.is_some_and(|entry| path.symlink_metadata().is_ok_and(|now| entry.is_same(&now)));
         return if is_same { Ok(()) } else { Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?) };
     }
-    if found.st_mode & CLOSED != CLOSED {
-        rustix::fs::chmodat(dir, name, Mode::from_raw_mode(found.st_mode | CLOSED), AtFlags::empty())?;
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let inner = File::from(rustix::fs::openat(dir, name, flags, Mode::empty())?);
+    let inner = open_directory(dir, name, found.st_mode)?;
     let stays = entry.is_some_and(|entry| {
         let is_plain = || !has_attributes(path) && !has_flags(&inner);
         matches!(entry.what, What::Directory) && found.st_uid == entry.before.uid() && is_plain()
@@ -260,7 +291,7 @@ fn remove_changed(
     let nothing = HashMap::new();
     for name in names(&inner)? {
         let path = path.join(&name);
-        remove_changed(inner.as_fd(), &name, &path, if stays { known } else { &nothing }, depth + 1)?;
+        remove_changed(inner.as_fd(), &name, &path, if stays { known } else { &nothing })?;
     }
     if stays {
         return Ok(());
@@ -312,6 +343,9 @@ impl Entry {
         // After the group, as another one takes bits of the mode away.
         if path.symlink_metadata()?.mode() != before.mode() && !found.is_symlink() {
             fs::set_permissions(path, Permissions::from_mode(before.mode() & 0o7777))?;
+        }
+        if path.symlink_metadata()?.mode() != before.mode() {
+            return Err(io::Error::other("it cannot have its mode again"));
         }
         set_times(path, before)
     }

@@ -150,6 +150,36 @@ fn times_of_the_last_access_stay() {
     assert_eq!(accessed(), old);
 }
 
+#[test]
+fn the_directory_of_outputs_is_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().join("Output/a.test");
+    fs::create_dir(dir.path().join("Output")).unwrap();
+    fs::write(dir.path().join("Output/a.test.tmp"), "x").unwrap();
+    let kept = Kept::of(&base).unwrap();
+    fs::remove_dir_all(dir.path().join("Output")).unwrap();
+    kept.restore(&base).unwrap();
+    assert_eq!(fs::read(dir.path().join("Output/a.test.tmp")).unwrap(), b"x");
+}
+
+/// What counts is not lost where something cannot be restored.
+#[test]
+fn nothing_is_removed_where_not_all_can_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut at = File::open(dir.path()).unwrap();
+    for name in std::iter::once("a.test.tmp.d").chain(std::iter::repeat_n("d", DEEP + 1)) {
+        rustix::fs::mkdirat(&at, name, Mode::RWXU).unwrap();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let inner = File::from(rustix::fs::openat(&at, name, flags, Mode::empty()).unwrap());
+        at = inner;
+    }
+    for name in ["a.test.tmp", "a.test.tmp.x", "a.test.tmp.a", "a.test.tmp.z"] {
+        fs::write(dir.path().join(name), "").unwrap();
+    }
+    assert!(Kept::default().restore(&base(dir.path())).is_err());
+    assert_eq!(entries(dir.path()).unwrap().len(), 5);
+}
+
 /// A directory that cannot be made again may be a link to another place by now.
 #[test]
 fn nothing_is_changed_behind_a_link() {
