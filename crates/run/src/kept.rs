@@ -115,7 +115,7 @@ impl Reader {
         if !is_ours || size > self.left || depth > DEEP_KEPT || has_attributes(&path) {
             return None;
         }
-        if is_mounted(CWD, path.as_os_str()) {
+        if hindrance(CWD, path.as_os_str()).is_some() {
             return None;
         }
         if (kind.is_dir() || kind.is_file()) && has_flags(&open(&path, OFlags::NOFOLLOW).ok()?) {
@@ -153,11 +153,16 @@ fn has_attributes(path: &Path) -> bool {
     }
 }
 
-/// Whether something is mounted there. Kernels before 5.8 do not tell; they tell another device, if it is one.
-fn is_mounted(dir: BorrowedFd<'_>, name: &OsStr) -> bool {
+/// Returns why a file cannot be removed, if the kernel says so. Before 5.8 it does not tell what is mounted.
+fn hindrance(dir: BorrowedFd<'_>, name: &OsStr) -> Option<&'static str> {
+    const HINDRANCES: [(StatxAttributes, &str); 3] = [
+        (StatxAttributes::MOUNT_ROOT, "something is mounted there"),
+        (StatxAttributes::IMMUTABLE, "it is immutable"),
+        (StatxAttributes::APPEND, "it can only be appended to"),
+    ];
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let found = rustix::fs::statx(dir, name, flags, StatxFlags::empty());
-    found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+    let found = rustix::fs::statx(dir, name, flags, StatxFlags::empty()).ok()?;
+    HINDRANCES.iter().find(|(what, _)| found.stx_attributes.contains(*what)).map(|(_, why)| *why)
 }
 
 /// Reads a link. The time of its last access, which that may change, is as before.
@@ -242,8 +247,11 @@ fn at<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
 fn can_be_removed(dir: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
     let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let is_dir = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-    if is_mounted(dir, name) || (is_dir && found.st_dev != rustix::fs::fstat(dir)?.st_dev) {
-        return Err(io::Error::other("something is mounted there"));
+    if let Some(why) = hindrance(dir, name) {
+        return Err(io::Error::other(why));
+    }
+    if is_dir && found.st_dev != rustix::fs::fstat(dir)?.st_dev {
+        return Err(io::Error::other("another file system is mounted there"));
     }
     if depth > DEEP {
         return Err(io::Error::other("too many directories in one another"));
@@ -252,9 +260,6 @@ fn can_be_removed(dir: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result
         return Ok(());
     }
     let inner = open_directory(dir, name, found.st_mode)?;
-    if has_flags(&inner) {
-        return Err(ErrorKind::PermissionDenied.into());
-    }
     names(&inner)?.iter().try_for_each(|name| can_be_removed(inner.as_fd(), name, depth + 1))
 }
 
