@@ -4,29 +4,25 @@
 //! that one found. So these files are read before the first attempt, and restored before each further run: content, modes, times, links
 //! and directories. What cannot be restored exactly is no such state: the test then runs cold at once, and only once.
 
-use std::collections::{HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, IFlags, Mode, OFlags, StatxAttributes, StatxFlags, Timespec, Timestamps,
 };
 use rustix::io::Errno;
 
+use crate::outputs::{names, open, open_outputs, own, place};
+
 /// Most bytes of one test's files that are kept.
 const BYTES_MAX: u64 = 16 << 20;
 /// The least number of bytes that a file counts for. To read many small ones takes time.
 const BYTES_EACH: u64 = 4 << 10;
-/// The end of the name of a test in the names of its own files.
-const OWN: &[u8] = b".tmp";
-/// Names in a directory up to which it is listed for each test.
-const FEW: usize = 256;
 /// Directories in one another that are kept, and that are removed. Each takes a descriptor.
 const DEEP_KEPT: usize = 32;
 const DEEP: usize = 500;
@@ -201,37 +197,10 @@ fn has_flags(file: &File) -> bool {
     rustix::fs::ioctl_getflags(file).is_ok_and(|flags| SET.iter().any(|flag| flags.contains(*flag)))
 }
 
-/// Opens a file without a trace in its time of the last access, if it is this user's.
-fn open(path: &Path, more: OFlags) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | more;
-    let opened = match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
-        Err(Errno::PERM) => rustix::fs::open(path, flags, Mode::empty()),
-        opened => opened,
-    };
-    Ok(File::from(opened?))
-}
-
-/// Opens the directory of outputs, which may be a link.
-fn open_outputs(dir: &Path) -> io::Result<File> {
-    open(dir, OFlags::DIRECTORY)
-}
-
 fn content(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path, OFlags::NOFOLLOW)?.read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Returns the names in a directory.
-fn names(dir: impl AsFd) -> io::Result<Vec<OsString>> {
-    let mut names = Vec::new();
-    for entry in rustix::fs::Dir::read_from(dir)? {
-        let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
-        if name != "." && name != ".." {
-            names.push(name);
-        }
-    }
-    Ok(names)
 }
 
 fn entries(dir: &Path) -> io::Result<Vec<PathBuf>> {
@@ -354,67 +323,6 @@ impl Entry {
         }
         set_times(path, before)
     }
-}
-
-/// Returns the directory of a test's own files, and how their names begin before `.tmp`.
-fn place(base: &Path) -> Option<(&Path, &OsStr)> {
-    Some((base.parent()?, base.file_name()?))
-}
-
-/// Returns the paths of a test's own files, which begin with its `%t`: `base` and `.tmp`.
-pub(crate) fn own(base: &Path) -> io::Result<Vec<PathBuf>> {
-    let Some((dir, test)) = place(base) else { return Ok(Vec::new()) };
-    let prefix = [test.as_bytes(), OWN].concat();
-    let names = match open_outputs(dir).and_then(names) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        names => names?,
-    };
-    let own = names.into_iter().filter(|name| name.as_bytes().starts_with(&prefix));
-    Ok(own.map(|name| dir.join(name)).collect())
-}
-
-/// The directories of outputs. A large one is listed once, when the first of its tests begins: a folder may have thousands of tests, and to
-/// list it for each of them would take longer than they run.
-#[derive(Debug, Default)]
-pub(crate) struct Directories(Mutex<HashMap<PathBuf, Arc<Directory>>>);
-
-#[derive(Debug, Default)]
-struct Directory {
-    /// Names of files in a large one, by the name of the test that they may belong to; `None` for a small one.
-    names: OnceLock<Option<HashMap<Vec<u8>, Vec<OsString>>>>,
-    /// Tests that have begun: the list does not have what they have made since.
-    begun: Mutex<HashSet<OsString>>,
-}
-
-impl Directories {
-    /// Returns the paths of a test's own files as it begins.
-    pub(crate) fn own(&self, base: &Path) -> io::Result<Vec<PathBuf>> {
-        let Some((dir, test)) = place(base) else { return Ok(Vec::new()) };
-        let directory = {
-            let mut all = self.0.lock().expect("no panic while locked");
-            Arc::clone(all.entry(dir.to_owned()).or_default())
-        };
-        let is_first = directory.begun.lock().expect("no panic while locked").insert(test.to_owned());
-        match directory.names.get_or_init(|| by_test(dir)) {
-            Some(names) if is_first => {
-                let own = names.get(test.as_bytes()).into_iter().flatten();
-                Ok(own.map(|name| dir.join(name)).collect())
-            }
-            _ => own(base),
-        }
-    }
-}
-
-fn by_test(dir: &Path) -> Option<HashMap<Vec<u8>, Vec<OsString>>> {
-    let all = open_outputs(dir).and_then(names).ok().filter(|names| names.len() > FEW)?;
-    let mut names: HashMap<Vec<u8>, Vec<OsString>> = HashMap::new();
-    for name in all {
-        let bytes = name.as_bytes();
-        for at in (0..bytes.len()).filter(|&at| bytes[at..].starts_with(OWN)) {
-            names.entry(bytes[..at].to_owned()).or_default().push(name.clone());
-        }
-    }
-    Some(names)
 }
 
 #[cfg(test)]

@@ -197,33 +197,3 @@ fn nothing_is_changed_behind_a_link() {
     assert_eq!(fs::read(outside.path().join("in")).unwrap(), b"other");
     assert_eq!(fs::read(own.join("in")).unwrap(), b"own");
 }
-
-#[test]
-fn a_large_directory_is_listed_once_and_a_test_that_has_begun_is_looked_for() {
-    for count in [0, FEW] {
-        let dir = tempfile::tempdir().unwrap();
-        for number in 0..count {
-            fs::write(dir.path().join(format!("{number}.tmp")), "").unwrap();
-        }
-        lists(dir.path(), count >= FEW);
-    }
-}
-
-fn lists(dir: &Path, is_large: bool) {
-    let directories = Directories::default();
-    let names = |test: &str| {
-        let own = directories.own(&dir.join(test)).unwrap();
-        let mut names: Vec<_> = own.iter().map(|path| path.file_name().unwrap().to_owned()).collect();
-        names.sort();
-        names
-    };
-    for name in ["a.tmp", "a.tmp.tmp1", "b.tmp.o", "c"] {
-        fs::write(dir.join(name), "").unwrap();
-    }
-    assert_eq!(names("a"), ["a.tmp", "a.tmp.tmp1"]);
-    assert_eq!(names("a.tmp"), ["a.tmp.tmp1"]);
-    fs::write(dir.join("a.tmp2"), "").unwrap();
-    fs::write(dir.join("b.tmp.new"), "").unwrap();
-    assert_eq!(names("a"), ["a.tmp", "a.tmp.tmp1", "a.tmp2"]);
-    assert_eq!((names("b").len(), names("c").len()), (if is_large { 1 } else { 2 }, 0));
-}

@@ -18,6 +18,7 @@ mod gate;
 mod interrupt;
 mod kept;
 mod memory;
+mod outputs;
 mod own_files;
 mod remote;
 mod room;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use hotstart_model::Script;
 
-use crate::kept::own;
+use crate::outputs::own;
 
 /// The state of each file, by path.
 pub(crate) type Files = BTreeMap<PathBuf, Content>;

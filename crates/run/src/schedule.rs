@@ -16,7 +16,8 @@ use hotstart_shell::FileChecks;
 use crate::execute::{Execute, Processes, Ran, Way};
 use crate::foresight::Foresight;
 use crate::gate::Gate;
-use crate::kept::{self, Directories, Kept};
+use crate::kept::Kept;
+use crate::outputs::{self, Directories};
 use crate::remote::{Farm, Remote};
 use crate::room::Room;
 use crate::serial::{PutOff, Serially};
@@ -178,7 +179,7 @@ impl<'a> Run<'a> {
     /// could be restored, and all that the job found before. `is_listed` if nothing of the job has run yet, so that a list of its
     /// directory may be older.
     pub(crate) fn keep_files(&self, job: JobId, base: &Path, is_listed: bool) -> bool {
-        let paths = if is_listed { self.outputs.own(base) } else { kept::own(base) };
+        let paths = if is_listed { self.outputs.own(base) } else { outputs::own(base) };
         let now = paths.ok().and_then(Kept::read).map(Arc::new);
         let mut all = self.found.lock().expect("no panic while locked");
         let found = all.entry(job).or_default();
