@@ -35,6 +35,7 @@ pub struct Checks {
     chance: RandomState,
     confirmed: AtomicU64,
     foreseen: AtomicU64,
+    unrepeatable: AtomicU64,
     compared: AtomicU64,
     nondeterministic: AtomicU64,
     faults: AtomicU64,
@@ -49,6 +50,8 @@ pub struct CheckCounts {
     pub confirmed: u64,
     /// Tests that were only run cold, because they would probably fail.
     pub foreseen: u64,
+    /// Tests that were only run cold, because files of earlier runs could not be restored for another run.
+    pub unrepeatable: u64,
     /// Tests run both ways and compared.
     pub compared: u64,
     /// Of these, nondeterministic tests: two cold runs differ as well.
@@ -68,6 +71,7 @@ impl Checks {
             chance: RandomState::new(),
             confirmed: AtomicU64::new(0),
             foreseen: AtomicU64::new(0),
+            unrepeatable: AtomicU64::new(0),
             compared: AtomicU64::new(0),
             nondeterministic: AtomicU64::new(0),
             faults: AtomicU64::new(0),
@@ -86,6 +90,7 @@ impl Checks {
         CheckCounts {
             confirmed: get(&self.confirmed),
             foreseen: get(&self.foreseen),
+            unrepeatable: get(&self.unrepeatable),
             compared: get(&self.compared),
             nondeterministic: get(&self.nondeterministic),
             faults: get(&self.faults),
@@ -318,6 +323,11 @@ pub(crate) fn confirmed(run: &Run<'_>) {
 /// Counts a test that is only run cold, because it will probably fail.
 pub(crate) fn foreseen(run: &Run<'_>) {
     run.checks.foreseen.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts a test that is only run cold, because another run could not find the same files.
+pub(crate) fn unrepeatable(run: &Run<'_>) {
+    run.checks.unrepeatable.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Counts a nondeterministic test.

@@ -127,6 +127,8 @@ fn checked_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, can
     let is_foreseen = attempt == 1 && run.foresight.starts_cold(run, job);
     if is_foreseen {
         check::foreseen(run);
+    } else if attempt == 1 && !can_repeat {
+        check::unrepeatable(run);
     }
     let way = if attempt > 1 || is_foreseen || !can_repeat { Way::Cold } else { Way::Warm };
     let asked = if way == Way::Cold { shells::as_asked(script) } else { None };

@@ -93,3 +93,17 @@ fn a_format_finds_its_tests_files_again() {
         run.has(&format!("{verdict}: t :: a.test"));
     }
 }
+
+/// Another run could not find the same links.
+#[test]
+fn a_test_that_has_left_hard_links_starts_cold() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: sed -n 1p %s > %t.o\nRUN: rm -f %t.l\nRUN: ln %t.o %t.l\n");
+    let told =
+        "tests only run cold, as their files of earlier runs could not be restored for a second run: 1";
+    for is_second in [false, true] {
+        let run = suite.run(&["-v", "-j1", "--verify=0", "--start=fork", "--warm=sed", "--explain", "."]);
+        run.ends_with(0).has("PASS: t :: a.test");
+        assert_eq!(run.err.contains(told), is_second, "{run:#?}");
+    }
+}

@@ -35,7 +35,7 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     let mut tools: Vec<_> = statistics.tools.iter().filter(|tool| starts(tool) > 0).collect();
     if tools.is_empty() {
         let none = "hotstart: no process was started\n";
-        return none.to_owned() + &foreseen(checks);
+        return none.to_owned() + &only_cold(checks);
     }
     tools.sort_by_key(|tool| (Reverse(starts(tool)), &tool.program));
     let mut text = "hotstart: how processes were started, and why cold\n".to_owned();
@@ -68,14 +68,16 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
         "hotstart: failures confirmed cold: {confirmed}; tests run both ways: {compared}; of these not \
          deterministic by themselves: {nondeterministic}; faults of hotstart: {faults}"
     );
-    text + &foreseen(checks)
+    text + &only_cold(checks)
 }
 
-fn foreseen(CheckCounts { foreseen, .. }: CheckCounts) -> String {
-    match foreseen {
-        0 => String::new(),
-        _ => format!("hotstart: tests only run cold, as they are to fail or failed last time: {foreseen}\n"),
-    }
+fn only_cold(checks: CheckCounts) -> String {
+    let causes = [
+        (checks.foreseen, "they are to fail or failed last time"),
+        (checks.unrepeatable, "their files of earlier runs could not be restored for a second run"),
+    ];
+    let line = |(count, why)| format!("hotstart: tests only run cold, as {why}: {count}\n");
+    causes.into_iter().filter(|(count, _)| *count > 0).map(line).collect()
 }
 
 /// Appends a tool's allocator, if one was chosen, and the ways of its warm starts, or why there were none.
@@ -275,11 +277,19 @@ mod tests {
             "hotstart: failures confirmed cold: 1; tests run both ways: 5; of these not deterministic by \
              themselves: 2; faults of hotstart: 4",
             "hotstart: tests only run cold, as they are to fail or failed last time: 6",
+            "hotstart: tests only run cold, as their files of earlier runs could not be restored for a second run: 7",
             "",
         ]
         .join("\n");
-        let checks =
-            CheckCounts { confirmed: 1, foreseen: 6, compared: 5, nondeterministic: 2, faults: 3, flaky: 4 };
+        let checks = CheckCounts {
+            confirmed: 1,
+            foreseen: 6,
+            unrepeatable: 7,
+            compared: 5,
+            nondeterministic: 2,
+            faults: 3,
+            flaky: 4,
+        };
         assert_eq!(table(&statistics(), checks), expected);
         assert_eq!(
             table(&Statistics::default(), CheckCounts::default()),
