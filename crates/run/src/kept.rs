@@ -22,10 +22,12 @@ use crate::outputs::{names, open, open_outputs, own, place};
 /// Most bytes of one test's files that are kept.
 const BYTES_MAX: u64 = 16 << 20;
 /// The least number of bytes that a file counts for. To read many small ones takes time.
-const BYTES_EACH: u64 = 4 << 10;
+const BYTES_EACH: u64 = 32 << 10;
 /// Directories in one another that are kept, and that are removed. Each takes a descriptor.
 const DEEP_KEPT: usize = 32;
 const DEEP: usize = 500;
+/// How often a directory is emptied to which a process writes that the test has left.
+const TRIES: usize = 20;
 
 /// The files of one test, each directory before what is in it.
 #[derive(Debug, Default)]
@@ -263,14 +265,24 @@ fn remove_changed(
     });
     // What is in another directory was not there.
     let nothing = HashMap::new();
-    for name in names(&inner)? {
-        let path = path.join(&name);
-        remove_changed(inner.as_fd(), &name, &path, if stays { known } else { &nothing })?;
+    let mut tries = TRIES;
+    loop {
+        for name in names(&inner)? {
+            let path = path.join(&name);
+            match remove_changed(inner.as_fd(), &name, &path, if stays { known } else { &nothing }) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                removed => removed?,
+            }
+        }
+        if stays {
+            return Ok(());
+        }
+        tries -= 1;
+        match rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY) if tries > 0 => {}
+            removed => return Ok(removed?),
+        }
     }
-    if stays {
-        return Ok(());
-    }
-    Ok(rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?)
 }
 
 impl Entry {

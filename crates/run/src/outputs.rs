@@ -10,6 +10,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use rustix::fs::{Mode, OFlags};
@@ -17,7 +18,7 @@ use rustix::io::Errno;
 
 /// The end of the name of a test in the names of its own files.
 const OWN: &[u8] = b".tmp";
-/// Names in a directory up to which it is listed for each test.
+/// Names in a directory up to which it is listed for each test. A few hundred take less time than a process.
 const FEW: usize = 256;
 
 /// Opens a file without a trace in its time of the last access, if it is this user's.
@@ -55,24 +56,34 @@ pub(crate) fn place(base: &Path) -> Option<(&Path, &OsStr)> {
 /// Returns the paths of a test's own files, which begin with its `%t`: `base` and `.tmp`.
 pub(crate) fn own(base: &Path) -> io::Result<Vec<PathBuf>> {
     let Some((dir, test)) = place(base) else { return Ok(Vec::new()) };
-    let prefix = [test.as_bytes(), OWN].concat();
-    let names = match open_outputs(dir).and_then(names) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        names => names?,
-    };
-    let own = names.into_iter().filter(|name| name.as_bytes().starts_with(&prefix));
-    Ok(own.map(|name| dir.join(name)).collect())
+    Ok(of_test(dir, test, all_names(dir)?))
 }
 
-/// The directories of outputs. A large one is listed once, when the first of its tests begins: a folder may have thousands of tests, and to
-/// list it for each of them would take longer than they run.
+/// Returns the names in a directory of outputs, which need not be there.
+fn all_names(dir: &Path) -> io::Result<Vec<OsString>> {
+    match open_outputs(dir).and_then(names) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        names => names,
+    }
+}
+
+fn of_test(dir: &Path, test: &OsStr, names: Vec<OsString>) -> Vec<PathBuf> {
+    let prefix = [test.as_bytes(), OWN].concat();
+    let own = names.into_iter().filter(|name| name.as_bytes().starts_with(&prefix));
+    own.map(|name| dir.join(name)).collect()
+}
+
+/// The directories of outputs. One that is large, or has become large, is not listed for each test: a folder may have thousands of tests,
+/// and that would take longer than they run. The list that was made when its first test began has what later tests find.
 #[derive(Debug, Default)]
 pub(crate) struct Directories(Mutex<HashMap<PathBuf, Arc<Directory>>>);
 
 #[derive(Debug, Default)]
 struct Directory {
-    /// Names of files in a large one, by the name of the test that they may belong to; `None` for a small one.
-    names: OnceLock<Option<HashMap<Vec<u8>, Vec<OsString>>>>,
+    /// Names of files when the first test began, by the name of the test that they may belong to.
+    names: OnceLock<HashMap<Vec<u8>, Vec<OsString>>>,
+    /// Whether it had more than `FEW` names when it was last listed.
+    is_large: AtomicBool,
     /// Tests that have begun: the list does not have what they have made since.
     begun: Mutex<HashSet<OsString>>,
 }
@@ -86,18 +97,26 @@ impl Directories {
             Arc::clone(all.entry(dir.to_owned()).or_default())
         };
         let is_first = directory.begun.lock().expect("no panic while locked").insert(test.to_owned());
-        match directory.names.get_or_init(|| by_test(dir)) {
-            Some(names) if is_first => {
+        let list = || {
+            let found = all_names(dir)?;
+            directory.is_large.fetch_or(found.len() > FEW, Ordering::Relaxed);
+            Ok::<_, io::Error>(found)
+        };
+        if directory.names.get().is_none() {
+            let found = list()?;
+            directory.names.get_or_init(|| by_test(&found));
+        }
+        match directory.names.get() {
+            Some(names) if is_first && directory.is_large.load(Ordering::Relaxed) => {
                 let own = names.get(test.as_bytes()).into_iter().flatten();
                 Ok(own.map(|name| dir.join(name)).collect())
             }
-            _ => own(base),
+            _ => Ok(of_test(dir, test, list()?)),
         }
     }
 }
 
-fn by_test(dir: &Path) -> Option<HashMap<Vec<u8>, Vec<OsString>>> {
-    let all = open_outputs(dir).and_then(names).ok().filter(|names| names.len() > FEW)?;
+fn by_test(all: &[OsString]) -> HashMap<Vec<u8>, Vec<OsString>> {
     let mut names: HashMap<Vec<u8>, Vec<OsString>> = HashMap::new();
     for name in all {
         let bytes = name.as_bytes();
@@ -105,7 +124,7 @@ fn by_test(dir: &Path) -> Option<HashMap<Vec<u8>, Vec<OsString>>> {
             names.entry(bytes[..at].to_owned()).or_default().push(name.clone());
         }
     }
-    Some(names)
+    names
 }
 
 #[cfg(test)]
@@ -142,5 +161,22 @@ mod tests {
         fs::write(dir.join("b.tmp.new"), "").unwrap();
         assert_eq!(names("a"), ["a.tmp", "a.tmp.tmp1", "a.tmp2"]);
         assert_eq!((names("b").len(), names("c").len()), (if is_large { 1 } else { 2 }, 0));
+    }
+
+    /// It is not listed for each of its tests from then on.
+    #[test]
+    fn a_directory_that_has_become_large_is_known_from_its_first_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let directories = Directories::default();
+        let count = |test: &str| directories.own(&dir.path().join(test)).unwrap().len();
+        fs::write(dir.path().join("last.tmp"), "").unwrap();
+        assert_eq!(count("first"), 0);
+        for number in 0..=FEW {
+            fs::write(dir.path().join(format!("{number}.tmp")), "").unwrap();
+        }
+        fs::write(dir.path().join("late.tmp"), "").unwrap();
+        assert_eq!(count("second"), 0);
+        assert_eq!((count("late"), count("last"), count("0")), (0, 1, 0));
+        assert_eq!(count("0"), 1);
     }
 }
