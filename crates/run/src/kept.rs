@@ -116,21 +116,19 @@ impl Reader {
         if hindrance(CWD, path.as_os_str()).is_some() {
             return None;
         }
-        if (kind.is_dir() || kind.is_file()) && has_flags(&open(&path, OFlags::NOFOLLOW).ok()?) {
-            return None;
-        }
+        let opened = || open(&path, OFlags::NOFOLLOW).ok().filter(|file| !has_flags(file));
         let mut inside = Vec::new();
         let what = if kind.is_symlink() {
             What::Link(read_link(&path, &before).ok()?)
         } else if kind.is_dir() {
-            inside = entries(&path).ok()?;
+            inside = names(opened()?).ok()?.iter().map(|name| path.join(name)).collect();
             What::Directory
         } else if before.nlink() != 1 {
             return None;
         } else if kind.is_fifo() {
             What::Fifo
         } else if kind.is_file() {
-            What::File(content(&path).ok()?)
+            What::File(content(opened()?).ok()?)
         } else {
             return None;
         };
@@ -199,14 +197,10 @@ fn has_flags(file: &File) -> bool {
     rustix::fs::ioctl_getflags(file).is_ok_and(|flags| SET.iter().any(|flag| flags.contains(*flag)))
 }
 
-fn content(path: &Path) -> io::Result<Vec<u8>> {
+fn content(mut file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path, OFlags::NOFOLLOW)?.read_to_end(&mut bytes)?;
+    file.read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn entries(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    Ok(names(open(dir, OFlags::NOFOLLOW)?)?.into_iter().map(|name| dir.join(name)).collect())
 }
 
 fn at<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
@@ -291,13 +285,14 @@ impl Entry {
         let of = |data: &Metadata| (data.dev(), data.ino(), data.nlink(), data.uid(), data.file_type());
         of(&self.before) == of(now)
             && !has_attributes(&self.path)
-            && (!now.is_file() || open(&self.path, OFlags::NOFOLLOW).is_ok_and(|file| !has_flags(&file)))
             && match &self.what {
                 What::Directory => false,
                 What::Fifo => true,
                 What::Link(target) => fs::read_link(&self.path).is_ok_and(|now| now == *target),
                 What::File(bytes) => {
-                    now.len() == bytes.len() as u64 && content(&self.path).is_ok_and(|now| now == *bytes)
+                    let opened = open(&self.path, OFlags::NOFOLLOW).ok().filter(|file| !has_flags(file));
+                    now.len() == bytes.len() as u64
+                        && opened.and_then(|file| content(file).ok()).is_some_and(|now| now == *bytes)
                 }
             }
     }
