@@ -2,7 +2,7 @@
 //!
 //! lit removes no files, so a test may pass or fail by what earlier invocations have left. A run that repeats another one has to find what
 //! that one found. So these files are read before the first attempt, and restored before each further run: content, modes, times, links
-//! and directories. What cannot be restored exactly is no such state: the test then runs cold at once, and only once.
+//! and directories. Where a state cannot be restored exactly, it is not kept: the test runs cold at once, and only once.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -23,10 +23,10 @@ use crate::outputs::{names, open, open_outputs, own, place};
 const BYTES_MAX: u64 = 16 << 20;
 /// The least number of bytes that a file counts for. To read many small ones takes time.
 const BYTES_EACH: u64 = 32 << 10;
-/// Directories in one another that are kept, and that are removed. Each takes a descriptor.
+/// How deeply directories may be nested to be kept, and to be removed. Each level takes a descriptor.
 const DEEP_KEPT: usize = 32;
 const DEEP: usize = 500;
-/// How often a directory is emptied to which a process writes that the test has left.
+/// How often a directory is emptied, if a process that the test has left behind keeps writing to it.
 const TRIES: usize = 20;
 
 /// The files of one test, each directory before what is in it.
@@ -75,8 +75,8 @@ impl Kept {
         Kept::read(own(base).ok()?)
     }
 
-    /// Makes the test's files what they were. What could not be removed is looked for before anything is. After an error nothing further is
-    /// removed or made: a link may lead elsewhere.
+    /// Makes the test's files what they were. Checks that all can be removed before it removes any. Stops at the first error: behind it, a
+    /// link may lead elsewhere.
     pub(crate) fn restore(&self, base: &Path) -> io::Result<()> {
         let known: HashMap<&Path, &Entry> =
             self.0.iter().map(|entry| (entry.path.as_path(), entry)).collect();
@@ -207,8 +207,8 @@ fn at<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
     result.map_err(|error| io::Error::new(error.kind(), format!("'{}': {error}", path.display())))
 }
 
-/// Whether all of `name` in `dir` can be removed. Directories may be of another device than the files in them (overlayfs), and not of
-/// another one than the directory in which they lie.
+/// Checks that `name` in `dir` can be removed with all that is in it. Only the devices of directories are compared: on overlayfs, files
+/// may have another one than their directory.
 fn can_be_removed(dir: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
     let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let is_dir = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
@@ -219,7 +219,7 @@ fn can_be_removed(dir: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result
         return Err(io::Error::other("another file system is mounted there"));
     }
     if depth > DEEP {
-        return Err(io::Error::other("too many directories in one another"));
+        return Err(io::Error::other("its directories are nested too deeply"));
     }
     if !is_dir {
         return Ok(());
