@@ -590,8 +590,8 @@ struct hs_pointers {
 };
 HS_HIDDEN void hs_pointers_forget(void);
 HS_HIDDEN int hs_pointers_rename(struct hs_pointers *out, struct hs_arrival *at, uintptr_t given);
-/* HS_CANNOT_SAY: they agree as far as they can be compared. */
-enum hs_agreement { HS_DISAGREES, HS_AGREES, HS_CANNOT_SAY };
+/* HS_CANNOT_SAY: they agree as far as they can be compared. HS_DRIFTED: they agree but for what changes without the tool. */
+enum hs_agreement { HS_DISAGREES, HS_AGREES, HS_CANNOT_SAY, HS_DRIFTED };
 HS_HIDDEN enum hs_agreement hs_pointers_compare_registers(struct hs_pointers *saved, const struct hs_arrival *then,
                                                           const struct hs_pointers *row, const struct hs_arrival *now);
 HS_HIDDEN void hs_pointers_drop(const struct hs_pointers *row);

@@ -441,7 +441,7 @@ static void learn(uintptr_t given, int number, const struct hs_pointers *pointer
     const enum hs_agreement found = compare(point.watched, given, number, pointers, &differs);
     if (found != HS_AGREES && ++point.watched->disagreeing == DISAGREEING_MAX) {
         point.watched->stage = REFUSED;
-    } else if (found == HS_DISAGREES) {
+    } else if (found == HS_DISAGREES || found == HS_DRIFTED) {
         save(given, number, pointers);
     } else {
         hs_pointers_drop(pointers);

@@ -163,8 +163,9 @@ static void normalize(struct hs_arrival *at)
         memcpy(at->extended, &(uint16_t){0x37f}, sizeof(uint16_t));
 }
 
-/* Which parts are in use, as a tool may ask (xgetbv), agrees too. Only whether x87 is may change without the tool. */
-static int same_extended(const struct hs_arrival *then, const struct hs_arrival *now)
+/* Which parts are in use, as a tool may ask (xgetbv), agrees too. Without the tool, that may change for x87; and for any part whose content
+ * is as new: an EPYC counts AVX as in use, or not, from one switch of threads to the next. */
+static enum hs_agreement compare_extended(const struct hs_arrival *then, const struct hs_arrival *now)
 {
     enum { PRESENT = 512, PARTS = 512 + 64, X87 = 1 };
     static struct hs_arrival a, b;
@@ -173,14 +174,16 @@ static int same_extended(const struct hs_arrival *then, const struct hs_arrival 
     b = *then;
     normalize(&a);
     normalize(&b);
+    if (memcmp(a.extended, b.extended, PRESENT) != 0 || memcmp(a.extended + PARTS, b.extended + PARTS, sizeof a.extended - PARTS) != 0)
+        return HS_DISAGREES;
     memcpy(&in_a, a.extended + PRESENT, sizeof in_a);
     memcpy(&in_b, b.extended + PRESENT, sizeof in_b);
-    return !((in_a ^ in_b) & ~(uint64_t)X87) && memcmp(a.extended, b.extended, PRESENT) == 0 &&
-           memcmp(a.extended + PARTS, b.extended + PARTS, sizeof a.extended - PARTS) == 0;
+    return (in_a ^ in_b) & ~(uint64_t)X87 ? HS_DRIFTED : HS_AGREES;
 }
 
-/* Whether all registers of two arrivals agree. Notes which of the saved ones are to be computed. */
-static int agree(struct hs_pointers *saved, const struct hs_arrival *then, const struct hs_pointers *row, const struct hs_arrival *now)
+/* Compares all registers of two arrivals. Notes which of the saved ones are to be computed. */
+static enum hs_agreement compare_all(struct hs_pointers *saved, const struct hs_arrival *then, const struct hs_pointers *row,
+                                     const struct hs_arrival *now)
 {
     unsigned char forms[16];
     uint16_t computed = saved->computed;
@@ -190,16 +193,18 @@ static int agree(struct hs_pointers *saved, const struct hs_arrival *then, const
             continue;
         forms[i] &= row->forms[i];
         if (!forms[i] || hs_strings_size_behind() < READABLE)
-            return 0;
+            return HS_DISAGREES;
         computed |= (uint16_t)(1u << i);
     }
     const uint64_t differ = then->flags ^ now->flags;
-    if (then->place != now->place || (differ & ~ARITHMETIC) || (differ && !computed && !hs_slots_set_flags_anew(now->place)) ||
-        !same_extended(then, now))
-        return 0;
-    memcpy(saved->forms, forms, sizeof forms);
-    saved->computed = computed;
-    return 1;
+    if (then->place != now->place || (differ & ~ARITHMETIC) || (differ && !computed && !hs_slots_set_flags_anew(now->place)))
+        return HS_DISAGREES;
+    const enum hs_agreement found = compare_extended(then, now);
+    if (found == HS_AGREES) {
+        memcpy(saved->forms, forms, sizeof forms);
+        saved->computed = computed;
+    }
+    return found;
 }
 
 /* Whether a function of libc's has been called with the same in all registers that it keeps. */
@@ -215,8 +220,9 @@ static int kept_agree(const struct hs_arrival *then, const struct hs_arrival *no
 enum hs_agreement hs_pointers_compare_registers(struct hs_pointers *saved, const struct hs_arrival *then, const struct hs_pointers *row,
                                                 const struct hs_arrival *now)
 {
-    if (agree(saved, then, row, now))
-        return HS_AGREES;
+    const enum hs_agreement found = compare_all(saved, then, row, now);
+    if (found != HS_DISAGREES)
+        return found;
     return row->may_cross && kept_agree(then, now) ? HS_CANNOT_SAY : HS_DISAGREES;
 }
 

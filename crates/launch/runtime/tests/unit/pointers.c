@@ -80,7 +80,34 @@ static void what_a_request_lays_looks_like_anything(void)
     CHECK_EQUAL(hs_pointers_rename(&row, &at, 0), -1);
 }
 
+/* Where the extended state says which parts are in use, and where the upper halves of AVX begin. */
+enum { PRESENT = 512, AVX = 576 };
+
+static void set_parts(struct hs_arrival *arrival, uint64_t parts)
+{
+    memcpy(arrival->extended + PRESENT, &parts, sizeof parts);
+}
+
+static void parts_that_are_as_new_may_be_in_use_or_not(void)
+{
+    static struct hs_arrival then, now;
+    struct hs_pointers saved = {0}, none = {0};
+    set_parts(&then, 0xa2);
+    set_parts(&now, 0xa2);
+    CHECK_EQUAL(hs_pointers_compare_registers(&saved, &then, &none, &now), HS_AGREES);
+    set_parts(&now, 0xa3);
+    CHECK_EQUAL(hs_pointers_compare_registers(&saved, &then, &none, &now), HS_DISAGREES);
+    memcpy(now.extended, &(uint16_t){0x37f}, sizeof(uint16_t));
+    CHECK_EQUAL(hs_pointers_compare_registers(&saved, &then, &none, &now), HS_AGREES);
+    set_parts(&now, 0xa7);
+    CHECK_EQUAL(hs_pointers_compare_registers(&saved, &then, &none, &now), HS_DRIFTED);
+    CHECK_EQUAL(hs_pointers_compare_registers(&saved, &now, &none, &then), HS_DRIFTED);
+    now.extended[AVX] = 1;
+    CHECK_EQUAL(hs_pointers_compare_registers(&saved, &then, &none, &now), HS_DISAGREES);
+}
+
 const struct unit_test tests_of_pointers[] = {
+    {"pointers: parts that are as new may be in use or not", parts_that_are_as_new_may_be_in_use_or_not},
     {"pointers: they get names, and other addresses", pointers_get_names_and_other_addresses},
     {"pointers: a number that looks like a name is noticed", a_number_that_looks_like_a_name_is_noticed},
     {"pointers: what a request lays looks like anything", what_a_request_lays_looks_like_anything},
