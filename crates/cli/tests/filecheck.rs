@@ -204,6 +204,84 @@ fn a_filecheck_that_a_test_may_replace_is_always_run() {
     assert!(!told.contains("passes decided without it"), "{told}");
 }
 
+/// A suite with `--cache` whose FileCheck looks for its libraries in `lib` first.
+struct Remembered {
+    suite: Suite,
+    lib: PathBuf,
+}
+
+impl Remembered {
+    fn new(filecheck: &Path) -> Self {
+        let suite = Suite::new(filecheck, "echo a | FC %s");
+        let lib = suite.dir.path().canonicalize().unwrap().join("lib");
+        fs::create_dir(&lib).unwrap();
+        let config = suite.dir.path().join("lit.cfg.py");
+        let text = fs::read_to_string(&config).unwrap();
+        let variable = format!("config.environment['LD_LIBRARY_PATH'] = '{}'\n", lib.display());
+        fs::write(config, text + &variable).unwrap();
+        // What is known of the FileCheck is asked for once the first test has used it.
+        fs::copy(suite.dir.path().join("a.test"), suite.dir.path().join("b.test")).unwrap();
+        Remembered { suite, lib }
+    }
+
+    /// Returns what hotstart tells.
+    fn told(&self, args: &[&str]) -> String {
+        let own = self.suite.dir.path();
+        let output = Command::new(env!("CARGO_BIN_EXE_hotstart"))
+            .args(args)
+            .current_dir(own)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("LD_LIBRARY_PATH", &self.lib)
+            .env("HOTSTART_CACHE_DIR", own.join("cache"))
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stderr).unwrap() + &String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn lit(&self) -> String {
+        let python = std::env::var("HOTSTART_LIT_PYTHON")
+            .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/python").to_owned());
+        self.told(&["lit", "--lit-python", &python, "-j1", "--cache", "--explain", "--verify=0", "."])
+    }
+
+    /// Whether the tests are not run any more. One in 20 remembered tests is.
+    fn are_remembered(&self) -> bool {
+        (0..12).any(|_| self.lit().contains("--cache: 2 tests not run"))
+    }
+}
+
+#[test]
+fn what_a_filecheck_looks_at_that_was_not_run_is_an_input() {
+    let Some(filecheck) = installed() else { return };
+    let place = Remembered::new(&filecheck);
+    place.told(&["filecheck", "--filecheck", filecheck.to_str().unwrap(), "--test"]);
+    let first = place.lit();
+    assert!(first.contains("2 traced") && first.contains("1 passes decided without it"), "{first}");
+    assert!(place.are_remembered());
+    // A library that comes in before the one that it had.
+    let late = place.lib.join("libc.so.6");
+    let libc = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6"]
+        .into_iter()
+        .find(|path| Path::new(path).exists());
+    fs::copy(libc.unwrap(), &late).unwrap();
+    let told = place.lit();
+    assert!(told.contains("--cache: 0 tests not run"), "{told}");
+    assert!(place.are_remembered());
+    fs::remove_file(&late).unwrap();
+    assert!(place.are_remembered(), "as before");
+    // It has answered otherwise meanwhile.
+    let verdicts = fs::read_dir(place.suite.dir.path().join("cache/filecheck")).unwrap();
+    for verdict in verdicts.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+        let text = fs::read_to_string(&verdict).unwrap();
+        fs::write(verdict, text.replace("\npassed \n", "\nrefused by hand\n")).unwrap();
+    }
+    let told = place.lit();
+    // The first test ran FileCheck itself.
+    assert!(told.contains(" 1 traced") && told.contains("always run: by hand"), "{told}");
+}
+
 /// It has only the name, and its suite never starts it so.
 #[test]
 fn a_program_that_does_not_end_is_no_filecheck() {

@@ -12,6 +12,7 @@ mod calls;
 mod content;
 mod handlers;
 mod input;
+mod merge;
 #[cfg(target_arch = "x86_64")]
 mod program;
 mod surroundings;
@@ -23,6 +24,7 @@ mod watch;
 
 pub use content::{Contents, Hash};
 pub use input::{Input, Looks, Place, Stamp, State};
+pub use merge::add_inputs;
 pub use surroundings::surroundings;
 pub use verdicts::{Known, Record, Running, Shared, Verdicts, VerdictsReport, verdicts_report};
 #[cfg(target_arch = "x86_64")]

@@ -169,6 +169,8 @@ impl Watch {
         match call.number {
             libc::SYS_open => self.open(call, Named::here(a[0]), a[1], a[2]),
             libc::SYS_openat => self.open(call, Named::at(a[0], a[1]), a[2], a[3]),
+            // Others could change what it points to. It asks to follow no link of the kernel's, which are refused anyway.
+            libc::SYS_openat2 if call.is_ours => self.open_how(call, a),
             libc::SYS_creat => self.open(
                 call,
                 Named::here(a[0]),
@@ -322,6 +324,14 @@ impl Watch {
             return Ok(());
         }
         self.look(call, named, false, Looks::EXISTS)
+    }
+
+    /// Takes an `openat2`, whose flags and mode are in memory.
+    fn open_how(&mut self, call: &Call, a: [u64; 6]) -> Result<(), Refusal> {
+        let (Some(flags), Some(mode)) = (call.word(a[2]), call.word(a[2] + 8)) else {
+            return Err("uses an address that cannot be read".to_owned());
+        };
+        self.open(call, Named::at(a[0], a[1]), flags, mode)
     }
 
     fn open(&mut self, call: &Call, named: Named, flags: u64, mode: u64) -> Result<(), Refusal> {

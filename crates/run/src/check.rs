@@ -115,7 +115,8 @@ impl Checks {
         self.parity
     }
 
-    fn chooses(&self, job: JobId) -> bool {
+    /// Returns whether a passing test is compared.
+    pub(crate) fn chooses(&self, job: JobId) -> bool {
         // 53 bits, so that the quotient is exact and 1.0 chooses every job.
         let draw = (self.chance.hash_one(job) >> 11) as f64 / (1u64 << 53) as f64;
         self.parity || draw < self.verify

@@ -9,7 +9,7 @@ use hotstart_model::{Fault, Interpreter, JobId, Script, Transcript};
 
 use hotstart_shell::{FileChecks, Starts};
 
-use crate::traced::{TraceError, Traced, Tracers};
+use crate::traced::{How, TraceError, Traced, Tracers};
 use crate::watch::Watch;
 
 /// The way tools are started.
@@ -56,7 +56,7 @@ pub(crate) trait Execute: Sync + fmt::Debug {
     /// Runs `script` once.
     fn run(&self, job: JobId, script: &Script, way: Way) -> Ran;
 
-    /// Runs `script` once, cold and traced.
+    /// Runs `script` once, traced and cold, but for FileChecks that pass by the matcher.
     fn trace(&self, job: JobId, script: &Script) -> Result<Traced, TraceError>;
 
     /// Quarantines the tools that this run started warm.
@@ -79,7 +79,7 @@ pub(crate) struct Processes<'a> {
     /// Starts everything cold. Warm starts are compared with it.
     cold: &'a Launcher,
     tracers: Tracers<'a>,
-    /// Decides passes of FileCheck in warm runs.
+    /// Decides passes of FileCheck in warm runs and in traced ones.
     filechecks: Option<Arc<FileChecks>>,
     watch: Arc<Watch>,
     /// Deadline of the whole run.
@@ -137,10 +137,18 @@ impl Execute for Processes<'_> {
     fn trace(&self, job: JobId, script: &Script) -> Result<Traced, TraceError> {
         let group = Arc::new(Group::of_job(job.0));
         let _room = descriptors::reserve(needed(script) + STAGE, || self.watch.is_killed());
+        let filechecks = self.filechecks.as_deref();
+        let how = How { is_known: false, filechecks: filechecks.and_then(FileChecks::known) };
         let own = script.timeout.map(|limit| Instant::now() + limit);
         let deadline = [own, self.deadline].into_iter().flatten().min();
-        let _watched = self.watch.over(&group, deadline);
-        self.tracers.run(script, false, &group)
+        let (mut traced, uses) = {
+            let _watched = self.watch.over(&group, deadline);
+            self.tracers.run(script, how, &group)?
+        };
+        match filechecks.is_none_or(|filechecks| filechecks.take(uses, &mut traced.inputs)) {
+            true => Ok(traced),
+            false => Err(TraceError::Lost),
+        }
     }
 
     fn quarantine(&self, ran: &Ran) {

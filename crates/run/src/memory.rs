@@ -255,6 +255,11 @@ fn learn(run: &Run<'_>, memory: &Memory, job: JobId, script: &Script, key: Hash)
     };
     memory.count(|counts| counts.traced += 1);
     let is_pass = transcript.exit_code == Some(0) && !transcript.timed_out && transcript.fault.is_none();
+    // A sample of what the matcher has decided is compared with cold runs, as after a warm run.
+    let is_sampled = transcript.matched > 0 && run.checks.chooses(job);
+    if is_sampled || transcript.is_outdated {
+        return as_usual(run, job, script);
+    }
     let mut inputs = match inputs {
         Ok(inputs) if is_pass && !run.source.would_fail(job, 1, &transcript) => inputs,
         Ok(_) => {

@@ -14,6 +14,7 @@ use std::sync::Mutex;
 use hotstart_inputs::Input;
 use hotstart_launch::{Child, EnvBlock, Group, Launcher, ProcessGroup, Spec};
 use hotstart_model::{Script, Transcript};
+use hotstart_shell::{FileCheckUses, KnownFileCheck};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -38,11 +39,22 @@ pub enum TraceError {
     Refused(String),
 }
 
-/// An order to such a process: a script; whether it is a known program, so that the time and the like do not matter to it; and the process
-/// group to run it in.
-pub(crate) type Order<S> = (S, bool, i32);
+/// An order to such a process.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Order<S> {
+    pub script: S,
+    /// Whether it is a known program, so that the time and the like do not matter to it.
+    pub is_known: bool,
+    /// The process group to run it in.
+    pub group: i32,
+    /// What is known of FileChecks. `None` if every FileCheck runs.
+    pub filechecks: Option<Vec<KnownFileCheck>>,
+}
 
-/// The beginning of the answer. The transcript follows it.
+/// What the traced child writes down: the transcript, and what it has done with FileChecks.
+pub(crate) type Record = (Transcript, FileCheckUses);
+
+/// The beginning of the answer. The record follows it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Answer {
     pub inputs: Result<Vec<Input>, String>,
@@ -69,7 +81,17 @@ fn watched(
     group: &Group,
 ) -> Result<Traced, TraceError> {
     let home = Group::new();
-    Tracers::new(launcher, &home).run(script, is_known, group)
+    let how = How { is_known, filechecks: None };
+    Tracers::new(launcher, &home).run(script, how, group).map(|(traced, _)| traced)
+}
+
+/// How a script is run traced.
+#[derive(Debug, Default)]
+pub(crate) struct How {
+    /// Whether it is a known program.
+    pub is_known: bool,
+    /// What is known of FileChecks. `None` if every FileCheck runs.
+    pub filechecks: Option<Vec<KnownFileCheck>>,
 }
 
 /// Processes that trace, one for each test that is traced at a time.
@@ -93,17 +115,22 @@ impl<'l> Tracers<'l> {
     }
 
     /// Runs a script traced, as a part of `group`.
-    pub(crate) fn run(&self, script: &Script, is_known: bool, group: &Group) -> Result<Traced, TraceError> {
+    pub(crate) fn run(
+        &self,
+        script: &Script,
+        how: How,
+        group: &Group,
+    ) -> Result<(Traced, FileCheckUses), TraceError> {
         for dir in &script.make_dirs {
             std::fs::create_dir_all(dir).map_err(refused)?;
         }
         let idle = self.idle.lock().expect("no panic while locked").pop();
         let mut tracer = idle.map_or_else(|| Tracer::start(self.launcher, self.home), Ok)?;
-        let (answer, traced) = tracer.run(script, is_known, group)?;
-        if !answer {
+        let (ends, traced, uses) = tracer.run(script, how, group)?;
+        if !ends {
             self.idle.lock().expect("no panic while locked").push(tracer);
         }
-        Ok(traced)
+        Ok((traced, uses))
     }
 }
 
@@ -127,8 +154,13 @@ impl<'l> Tracer<'l> {
         Ok(Tracer { child: Some(child), stream })
     }
 
-    /// Returns whether the process ends now, and the run.
-    fn run(&mut self, script: &Script, is_known: bool, group: &Group) -> Result<(bool, Traced), TraceError> {
+    /// Returns whether the process ends now, the run, and what it has done with FileChecks.
+    fn run(
+        &mut self,
+        script: &Script,
+        how: How,
+        group: &Group,
+    ) -> Result<(bool, Traced, FileCheckUses), TraceError> {
         let (pgid, number) = match group.process_group().map_err(refused)? {
             ProcessGroup::Join(pgid) => (pgid, pgid),
             _ => (0, rustix::process::getpgrp().as_raw_nonzero().get()),
@@ -137,17 +169,20 @@ impl<'l> Tracer<'l> {
         if !group.lend(pid, pgid) {
             return Err(TraceError::Lost);
         }
-        let told = self.tell(&(script, is_known, number));
+        let How { is_known, filechecks } = how;
+        let told = self.tell(&Order { script, is_known, group: number, filechecks });
         group.release(pid);
         match told {
             _ if group.is_killed() => Err(TraceError::Lost),
-            Ok(Ok((Answer { inputs, ends }, transcript))) => Ok((ends, Traced { transcript, inputs })),
+            Ok(Ok((Answer { inputs, ends }, (transcript, uses)))) => {
+                Ok((ends, Traced { transcript, inputs }, uses))
+            }
             Ok(Err(why)) => Err(TraceError::Refused(why)),
             Err(_) => Err(TraceError::Lost),
         }
     }
 
-    fn tell(&mut self, order: &Order<&Script>) -> io::Result<Result<(Answer, Transcript), String>> {
+    fn tell(&mut self, order: &Order<&Script>) -> io::Result<Result<(Answer, Record), String>> {
         send(&self.stream, order)?;
         Ok(match receive::<Result<Answer, String>>(&self.stream)? {
             Ok(answer) => Ok((answer, receive(&self.stream)?)),

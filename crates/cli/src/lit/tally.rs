@@ -95,7 +95,7 @@ fn filechecks(counts: &FileCheckCounts, explain: bool) -> String {
     }
     if explain {
         let mut reasons: Vec<_> = left.iter().collect();
-        reasons.sort_by_key(|(reason, count)| (Reverse(**count), **reason));
+        reasons.sort_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
         for (reason, count) in reasons {
             let _ = writeln!(text, "{count:>9}  left to it: {reason}");
         }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn filechecks_are_told_of_if_any_was_matched() {
-        let left = [("no match", 2), ("a bound", 3)].into();
+        let left = [("no match".into(), 2), ("a bound".into(), 3)].into();
         let counts = FileCheckCounts {
             matched: 7,
             left,

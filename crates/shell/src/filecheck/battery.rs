@@ -13,18 +13,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hotstart_filecheck::{Dialect, battery};
+use hotstart_inputs::Input;
 use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Reason, Spec, Via};
-use hotstart_model::Status;
+use hotstart_model::{ColdTools, Environment, Interpreter, Program, Script, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::trust::{Mark, Tool, Verdict};
-use super::{FileChecks, Observe, plain_block, python};
+use super::{FileChecks, Observe, plain_block, plain_environment, python};
 
 /// The longest that a case, and all of them, may take. A FileCheck takes milliseconds; a program that only has its name may wait for ever.
 const CASE: Duration = Duration::from_secs(10);
 const ALL: Duration = Duration::from_secs(60);
+/// Check file and input of a run that is traced.
+const CASE_FILES: [&str; 2] = ["check", "input"];
 const STAYS: &str = "it did not end in time";
 
 /// Runs the battery. Returns the reason why nothing is known, in this run, if it could not run or was not completed.
@@ -81,6 +84,40 @@ fn complete(tool: &Tool, filechecks: &FileChecks, stays: &mut Option<String>) ->
         Dialect::Pypi => (true, marks.iter().all(Mark::is_current)),
     };
     ((refusal.is_some() || has_shown_all) && is_unchanged).then(|| Verdict { refusal, marks: marks.into() })
+}
+
+/// Returns the script of the traced run.
+fn script(program: &Path, env: Environment, dir: &Path) -> Script {
+    let mut argv = vec![program.into()];
+    argv.extend([CASE_FILES[0], "--input-file", CASE_FILES[1]].map(OsString::from));
+    Script {
+        commands: Vec::new(),
+        dialect: hotstart_model::Dialect::V23,
+        interpreter: Interpreter::Program(Program { argv, merges_errors: false }),
+        pipefail: true,
+        cwd: dir.to_owned(),
+        make_dirs: Vec::new(),
+        env: Arc::new(env),
+        timeout: Some(ALL),
+        tmp_base: dir.join("t"),
+        captures: false,
+        lit_package_dir: None,
+        lit_python: None,
+        cold: ColdTools::default(),
+        wraps: Arc::default(),
+    }
+}
+
+/// Returns what a start of a FileCheck looks at besides its check file and its input. `None` if that cannot be told, or depends on the
+/// directory.
+pub(super) fn inputs_of_start(tool: &Tool, filechecks: &FileChecks) -> Option<Vec<Input>> {
+    let bench = Bench::new(tool, &filechecks.launcher, &filechecks.group)?;
+    let mut inputs = bench.inputs(plain_environment(&tool.environment.0), filechecks.observe?)?;
+    let dir = fs::canonicalize(&bench.dir).ok()?;
+    // The way to a directory that will be gone.
+    inputs.retain(|input| !dir.starts_with(&input.path));
+    inputs.retain(|input| !CASE_FILES.iter().any(|name| dir.join(name) == Path::new(&input.path)));
+    inputs.iter().all(|input| !Path::new(&input.path).starts_with(&dir)).then_some(inputs)
 }
 
 /// How a FileCheck is started.
@@ -193,11 +230,15 @@ impl<'b> Bench<'b> {
             return Err("a variable changes what Python does");
         }
         python::is_wrapper(&self.tool.program)?;
-        let is_written =
-            ["check", "input"].iter().all(|name| fs::write(self.dir.join(name), "CHECK: a").is_ok());
-        let script = python::script(&self.tool.program, environment, &self.dir);
-        let inputs = is_written.then(|| observe(&script, self.launcher, self.group)).flatten();
+        let inputs = self.inputs(environment, observe);
         python::marks(&inputs.ok_or("what it looks at cannot be told")?, &self.dir)
+    }
+
+    /// Returns all that a run which passes looks at.
+    fn inputs(&self, environment: Environment, observe: Observe) -> Option<Vec<Input>> {
+        CASE_FILES.iter().all(|name| fs::write(self.dir.join(name), "CHECK: a").is_ok()).then_some(())?;
+        // All of it is cold, and not to be counted among the suite's starts.
+        observe(&script(&self.tool.program, environment, &self.dir), &Launcher::new(), self.group)
     }
 
     /// Runs a case. `None` if a signal ended the run, or it was lost.

@@ -5,6 +5,7 @@
 //! a battery of cases, once for each FileCheck ([`trust`]). docs/design/filecheck.md has the rules.
 
 mod battery;
+mod elsewhere;
 mod limits;
 mod passes;
 mod python;
@@ -14,6 +15,7 @@ mod store;
 mod trust;
 mod waiting;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -32,6 +34,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, SeekFrom};
 
 use crate::pump;
 
+pub use elsewhere::{FileCheckUses, KnownFileCheck};
 use passes::{Hash, Passes};
 pub use passes::{PassesReport, passes_report, remove_damaged_passes};
 pub(crate) use question::Question;
@@ -67,7 +70,11 @@ pub struct FileChecks {
     matched: AtomicU64,
     remembered: AtomicU64,
     contradictions: Mutex<Vec<String>>,
-    left: Mutex<BTreeMap<&'static str, u64>>,
+    left: Mutex<BTreeMap<Cow<'static, str>, u64>>,
+    /// What starts of FileChecks look at.
+    starts: elsewhere::Starts,
+    /// The FileChecks that were used, if another process asks for them.
+    log: Option<Mutex<elsewhere::Log>>,
 }
 
 /// Counts of FileCheck runs, by how they ended.
@@ -80,7 +87,7 @@ pub struct FileCheckCounts {
     /// Remembered passes that FileCheck did not confirm.
     pub contradictions: Vec<String>,
     /// Runs of FileCheck itself, by reason.
-    pub left: BTreeMap<&'static str, u64>,
+    pub left: BTreeMap<Cow<'static, str>, u64>,
     /// FileChecks whose answers to the battery differed, or that differed in a test, with the difference.
     pub refused: Vec<(PathBuf, String)>,
 }
@@ -127,6 +134,8 @@ impl FileChecks {
             remembered: AtomicU64::new(0),
             contradictions: Mutex::default(),
             left: Mutex::default(),
+            starts: Mutex::default(),
+            log: None,
         }
     }
 
@@ -258,7 +267,12 @@ impl FileChecks {
             Ok(filecheck) => Some(filecheck),
             // The battery of a script takes too long to wait for it.
             Err(trust::NOT_YET) if dialect == Dialect::Llvm && self.trust.is_coming(&tool) => None,
-            Err(why) => return Err(Undecided(why)),
+            Err(why) => {
+                if why == trust::NOT_YET {
+                    self.note(|log| log.unknown(&tool));
+                }
+                return Err(Undecided(why));
+            }
         };
         let request = dialect.parse(call.args, options_of(call.env)?)?;
         let input_file = request.input_file().map(str::to_owned);
@@ -302,6 +316,7 @@ impl FileChecks {
             Ok(()) => {
                 self.remembered.fetch_add(u64::from(open.is_remembered), Ordering::Relaxed);
                 self.matched.fetch_add(1, Ordering::Relaxed);
+                self.note(|log| log.decided_for(&open.tool));
                 self.passes.iter().for_each(|passes| passes.add(&hashes));
                 Ok(())
             }
@@ -346,7 +361,13 @@ impl FileChecks {
 
     /// Counts a run that is left to FileCheck.
     pub(crate) fn leave(&self, why: &'static str) {
-        *self.left.lock().expect("no panic while locked").entry(why).or_default() += 1;
+        *self.left.lock().expect("no panic while locked").entry(why.into()).or_default() += 1;
+    }
+
+    fn note(&self, add: impl FnOnce(&mut elsewhere::Log)) {
+        if let Some(log) = &self.log {
+            add(&mut log.lock().expect("no panic while locked"));
+        }
     }
 }
 

@@ -4,15 +4,13 @@
 //! writes; the package must be of the version whose rules the matcher has, byte by byte; and one traced run shows which files a start
 //! opens, lists and misses. All of these stand for the program from then on, and so do its variables.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
 use hotstart_inputs::{Input, Looks, State};
-use hotstart_model::{ColdTools, Dialect, Environment, Interpreter, Program, Script};
+use hotstart_model::Environment;
 
 use super::trust::{Aspect, Mark};
 use crate::interpreter::is_harmless;
@@ -39,7 +37,6 @@ const VERSIONS: std::ops::RangeInclusive<u32> = 10..=14;
 const TEMPORARY: [&str; 5] = ["TMPDIR", "TMP", "TEMP", "TEMPDIR", "LIT_CURRENT_TESTCASE"];
 /// The socket of the cache of libc's name service.
 const NAME_SERVICE: &str = "/var/run/nscd/socket";
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether a variable is part of the identity.
 pub(super) fn counts(name: &OsStr) -> bool {
@@ -65,28 +62,6 @@ pub(super) fn is_wrapper(program: &Path) -> Result<(), &'static str> {
     let is_python =
         interpreter.is_absolute() && name.starts_with(b"python") && !line.contains([' ', '\t', '\r']);
     if is_python && WRAPPERS.contains(&rest) { Ok(()) } else { Err("it is no script that pip or uv writes") }
-}
-
-/// Returns the script of the traced run.
-pub(super) fn script(program: &Path, env: Environment, dir: &Path) -> Script {
-    let mut argv = vec![program.into()];
-    argv.extend(["check", "--input-file", "input"].map(OsString::from));
-    Script {
-        commands: Vec::new(),
-        dialect: Dialect::V23,
-        interpreter: Interpreter::Program(Program { argv, merges_errors: false }),
-        pipefail: true,
-        cwd: dir.to_owned(),
-        make_dirs: Vec::new(),
-        env: Arc::new(env),
-        timeout: Some(PATIENCE),
-        tmp_base: dir.join("t"),
-        captures: false,
-        lit_package_dir: None,
-        lit_python: None,
-        cold: ColdTools::default(),
-        wraps: Arc::default(),
-    }
 }
 
 /// Returns the marks of all that a run in `dir` has looked at, or the reason why the program is not believed.

@@ -16,7 +16,8 @@ use super::trust::{Aspect, Mark, Tool, Verdict};
 /// A file changed within this many seconds may change again within one tick of the clock that stamps it.
 const RECENT: i64 = 2;
 
-fn file(dir: &Path, tool: &Tool) -> PathBuf {
+/// Returns where the verdict on this FileCheck is stored.
+pub(super) fn file(dir: &Path, tool: &Tool) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     tool.hash(&mut hasher);
     dir.join(format!("{:016x}", hasher.finish()))

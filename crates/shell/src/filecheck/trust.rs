@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use hotstart_filecheck::Dialect;
+use hotstart_inputs::Input;
 use hotstart_model::Environment;
 
 use super::passes::Hash;
@@ -284,6 +285,22 @@ impl Trust {
         let mut tools = self.lock();
         let state = tools.entry(tool.clone()).or_insert_with(|| self.at_first_sight(tool));
         matches!(state, State::Settled(verdict, _) if verdict.marks.iter().all(Mark::is_current))
+    }
+
+    /// Returns all FileChecks with a verdict, and the hash of what it is about.
+    pub fn settled(&self) -> Vec<(Tool, Verdict, Hash)> {
+        let settled = |(tool, state): (&Tool, &State)| match state {
+            State::Settled(verdict, hash) => Some((tool.clone(), verdict.clone(), *hash)),
+            _ => None,
+        };
+        self.lock().iter().filter_map(settled).collect()
+    }
+
+    /// Returns the file in which the trust in a FileCheck is stored, as an input. `None` if there is none.
+    pub fn stored(&self, tool: &Tool) -> Option<Input> {
+        let dir = self.dir.as_ref()?.canonicalize().ok()?;
+        let input = Input::of_file(&store::file(&dir, tool))?;
+        store::read(&dir, tool).filter(|verdict| verdict.refusal.is_none()).map(|_| input)
     }
 
     /// Whether the verdict allows the matcher.

@@ -116,7 +116,7 @@ pub(super) static FLAGS: [Flag; 14] = [
             options.own.remote.patience = Some(values::positive(value)? as u64);
             Ok(())
         },
-        "Ask a service that cannot be reached again for SECONDS (60, at the beginning 10)",
+        "Retry a service that cannot be reached for SECONDS (default: 60, or 10 if it has not answered yet)",
     ),
     Flag::switch(
         &["--remote-fallback"],

@@ -1,0 +1,163 @@
+//! FileChecks of traced runs, which are decided in another process.
+//!
+//! A test is traced in a child of a process of its own (`hotstart-run`). That process is told which FileChecks are trusted, and its child
+//! tells which it has used. What FileCheck itself would have looked at is learned once, in a traced run of it, and belongs to the inputs
+//! of each test in which the matcher has decided for it. So do its answers to the battery: whoever revokes the trust changes that file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use hotstart_filecheck::Dialect;
+use hotstart_inputs::{Input, add_inputs};
+use hotstart_launch::Launcher;
+use serde::{Deserialize, Serialize};
+
+use super::passes::Hash;
+use super::trust::{Ignored, Mark, Tool, Verdict};
+use super::{FileChecks, battery, limits};
+
+/// A FileCheck whose answers to the battery are known.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KnownFileCheck {
+    program: PathBuf,
+    loader: Vec<(OsString, OsString)>,
+    is_trusted: bool,
+}
+
+/// What a process has done with FileChecks.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct FileCheckUses {
+    /// Those that the matcher has decided for, each once.
+    decided_for: Vec<KnownFileCheck>,
+    /// The number of passes.
+    matched: u64,
+    /// Runs of FileCheck itself, by reason.
+    left: BTreeMap<String, u64>,
+    /// Programs whose answers were not known, and their environments.
+    unknown: Vec<(PathBuf, Vec<(OsString, OsString)>)>,
+}
+
+/// The FileChecks that were used.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    decided_for: Vec<Arc<Tool>>,
+    unknown: Vec<Arc<Tool>>,
+}
+
+impl Log {
+    pub(super) fn decided_for(&mut self, tool: &Arc<Tool>) {
+        if !self.decided_for.contains(tool) {
+            self.decided_for.push(Arc::clone(tool));
+        }
+    }
+
+    pub(super) fn unknown(&mut self, tool: &Arc<Tool>) {
+        if tool.dialect == Dialect::Llvm && !self.unknown.contains(tool) {
+            self.unknown.push(Arc::clone(tool));
+        }
+    }
+}
+
+/// What a start of each FileCheck looks at. `None` if it cannot be told.
+pub(super) type Starts = Mutex<HashMap<Hash, Arc<OnceLock<Option<Vec<Input>>>>>>;
+
+impl KnownFileCheck {
+    fn of(tool: &Tool, is_trusted: bool) -> Self {
+        KnownFileCheck { program: tool.program.clone(), loader: tool.loader.clone(), is_trusted }
+    }
+
+    fn into_tool(self) -> Tool {
+        let KnownFileCheck { program, loader, .. } = self;
+        Tool { program, dialect: Dialect::Llvm, loader, environment: Ignored(Vec::new()) }
+    }
+}
+
+impl FileChecks {
+    /// Returns the FileChecks whose answers are known, for another process. `None` if none may be decided.
+    pub fn known(&self) -> Option<Vec<KnownFileCheck>> {
+        if self.is_off.load(Ordering::Relaxed) || self.observe.is_none() {
+            return None;
+        }
+        let settled = self.trust.settled().into_iter().filter(|(tool, _, _)| tool.dialect == Dialect::Llvm);
+        let current = settled.filter(|(_, verdict, _)| verdict.marks.iter().all(Mark::is_current));
+        let known = current.map(|(tool, verdict, hash)| {
+            let is_trusted = verdict.refusal.is_none() && self.with_start(&tool, &hash, |_| ()).is_some();
+            KnownFileCheck::of(&tool, is_trusted)
+        });
+        Some(known.collect())
+    }
+
+    /// Decides passes by what another process knows. Call it where nothing is traced yet.
+    pub fn knowing(known: Vec<KnownFileCheck>) -> Self {
+        // Asked for once in a process.
+        limits::are_usual();
+        let mut filechecks = FileChecks::new(Arc::new(Launcher::new()), None);
+        filechecks.log = Some(Mutex::default());
+        for known in known {
+            let refusal = (!known.is_trusted).then(|| "it is not trusted".to_owned());
+            // The other process looks before and after whether its files are as they were.
+            filechecks.trust.settle(&known.into_tool(), Ok(Verdict { refusal, marks: Arc::default() }));
+        }
+        filechecks
+    }
+
+    /// Returns what this process has done, for the other one.
+    pub fn uses(&self) -> FileCheckUses {
+        let counts = self.counts();
+        let log = self.log.as_ref().map(|log| log.lock().expect("no panic while locked"));
+        let environment = |tool: &Arc<Tool>| (tool.program.clone(), tool.environment.0.clone());
+        let all = |log: &Log| {
+            let decided_for = log.decided_for.iter().map(|tool| KnownFileCheck::of(tool, true)).collect();
+            (decided_for, log.unknown.iter().map(environment).collect())
+        };
+        let (decided_for, unknown) = log.as_deref().map(all).unwrap_or_default();
+        let left = counts.left.into_iter().map(|(why, count)| (why.into_owned(), count)).collect();
+        FileCheckUses { decided_for, matched: counts.matched, left, unknown }
+    }
+
+    /// Takes what another process has done with what [`known`](FileChecks::known) told it, and adds what FileCheck would have looked at to
+    /// the inputs. Returns whether the passes count: nothing has changed meanwhile.
+    pub fn take(&self, uses: FileCheckUses, inputs: &mut Result<Vec<Input>, String>) -> bool {
+        for (why, count) in uses.left {
+            *self.left.lock().expect("no panic while locked").entry(why.into()).or_default() += count;
+        }
+        for (program, environment) in uses.unknown {
+            // A test may replace its own at any time.
+            if !self.launcher.is_test_output(&program) {
+                let environment = environment.into_iter().collect();
+                // Counts the use, or reads what is stored.
+                let _ = self.trust.ask(&Tool::new(&program, Dialect::Llvm, &environment));
+            }
+        }
+        let do_count = uses.decided_for.into_iter().all(|known| {
+            let tool = known.into_tool();
+            let settled = self.trust.settled().into_iter().find(|(settled, _, _)| *settled == tool);
+            let Some((_, verdict, hash)) = settled else { return false };
+            let add = |start: &Vec<Input>| {
+                let is_same = start.iter().all(Input::is_as_seen);
+                is_same && inputs.as_mut().map_or(true, |inputs| add_inputs(inputs, start).is_ok())
+            };
+            let is_trusted = verdict.refusal.is_none() && !self.is_off.load(Ordering::Relaxed);
+            is_trusted
+                && verdict.marks.iter().all(Mark::is_current)
+                && self.with_start(&tool, &hash, add) == Some(true)
+        });
+        self.matched.fetch_add(if do_count { uses.matched } else { 0 }, Ordering::Relaxed);
+        do_count
+    }
+
+    /// Looks at what a start of a FileCheck looks at, which is learned at the first time. `None` if it cannot be told.
+    fn with_start<R>(&self, tool: &Tool, hash: &Hash, look: impl FnOnce(&Vec<Input>) -> R) -> Option<R> {
+        let start = Arc::clone(self.starts.lock().expect("no panic while locked").entry(*hash).or_default());
+        start.get_or_init(|| self.observe_start(tool)).as_ref().map(look)
+    }
+
+    fn observe_start(&self, tool: &Tool) -> Option<Vec<Input>> {
+        let mut inputs = battery::inputs_of_start(tool, self)?;
+        add_inputs(&mut inputs, &[self.trust.stored(tool)?]).ok()?;
+        Some(inputs)
+    }
+}
