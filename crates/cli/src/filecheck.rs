@@ -56,7 +56,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
     let mut launcher = Launcher::new().with_policy(policy);
     launcher.prepare_warm();
     let filechecks = FileChecks::new(Arc::new(launcher), cache_directory());
-    let filechecks = filechecks.observing(hotstart_run::inputs_of_known);
+    let filechecks = filechecks.observing(hotstart_run::inputs_of_program);
     let is_believed = filechecks.test_now(&program, &env);
     if matches!(rest, [option] if option == "--test") {
         let answer = match filechecks.counts().refused.first() {

@@ -69,6 +69,11 @@ impl Walk {
         Ok(inputs)
     }
 
+    /// Returns the paths that the test has made, emptied or removed.
+    pub fn own_paths(&self) -> Vec<PathBuf> {
+        self.own.iter().chain(&self.own_dirs).cloned().collect()
+    }
+
     /// Returns whether what is there comes from the test itself.
     pub fn is_own(&self, path: &Path) -> bool {
         self.own.contains(path)

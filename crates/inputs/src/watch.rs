@@ -26,6 +26,8 @@ pub struct Traced {
     pub inputs: Result<Vec<Input>, String>,
     /// Whether all traced processes have ended. Others end with this process.
     pub is_over: bool,
+    /// Paths that it has made, emptied or removed.
+    pub own: Vec<PathBuf>,
 }
 
 /// Runs `run` in a traced child of this process, which must have one thread, and tells what it depends on.
@@ -62,11 +64,12 @@ fn watched(is_known: bool, run: impl FnOnce() -> u8) -> io::Result<Traced> {
     let rules =
         Rules { allowed: &allowed, allowed_with: &HARMLESS_WITH, awaited: &[&always[..], &some].concat() };
     let (code, is_over) = trace_tree(rules, &mut watch, run)?;
+    let own = watch.walk.own_paths();
     let inputs = match watch.refusal {
         Some(why) => Err(why),
         None => watch.walk.into_inputs(),
     };
-    Ok(Traced { code, inputs, is_over })
+    Ok(Traced { code, inputs, is_over, own })
 }
 
 /// Returns the mask of modes for new files.

@@ -370,6 +370,7 @@ HS_HIDDEN enum hs_call_outcome hs_paths_enter(struct hs_system_call *call);
 HS_HIDDEN enum hs_call_outcome hs_paths_look_up(struct hs_system_call *call, long directory, const char *path);
 HS_HIDDEN enum hs_call_outcome hs_paths_change(struct hs_system_call *call, long directory, long path, long other_directory, long other);
 HS_HIDDEN enum hs_call_outcome hs_paths_tell(struct hs_system_call *call, long about);
+HS_HIDDEN enum hs_call_outcome hs_paths_set(struct hs_system_call *call, long directory, const char *path);
 
 /* files.c */
 HS_HIDDEN HS_GENERAL int hs_files_equal(const char *a, const char *b);
@@ -500,7 +501,6 @@ HS_HIDDEN int hs_gate_ignores(void);
 HS_HIDDEN int hs_gate_patch(void);
 HS_HIDDEN void hs_gate_patch_reported(void);
 HS_HIDDEN int hs_gate_is_worker(void);
-HS_HIDDEN int hs_gate_raises(const struct hs_call_place *place);
 HS_HIDDEN void hs_gate_action(const struct hs_action *action, struct hs_action *old);
 
 /* mappings.c */

@@ -44,7 +44,14 @@ fn statistics(launcher: &Launcher) -> ToolStatistics {
 #[test]
 fn each_run_has_a_number_of_its_own_and_all_agree_on_it() {
     let tool = tool();
-    for how in ["keeps", "asks"] {
+    let shown = [
+        "keeps",
+        "asks",
+        "inode",
+        #[cfg(target_arch = "x86_64")]
+        "raises",
+    ];
+    for how in shown {
         let warm = resetting_launcher(&["numbers"]);
         let found = numbers(&warm, &tool, RUNS, |_| case(&[how]));
         assert!(are_all_different(&found), "{how}: {found:?}");

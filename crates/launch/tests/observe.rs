@@ -115,6 +115,7 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("make_directory", Reason::WritesFiles),
         ("child", Reason::Threads),
         ("own_signal", Reason::ReadsIdentity),
+        ("lock_owner", Reason::ConstructorsDiffer),
         ("unknown", Reason::ConstructorCall),
         ("connection", Reason::ConstructorCall),
         ("runtimes_file", Reason::ReadsSystem),

@@ -9,7 +9,7 @@ use hotstart_model::{Fault, Interpreter, JobId, Script, Transcript};
 
 use hotstart_shell::{FileChecks, Starts};
 
-use crate::traced::{How, TraceError, Traced, Tracers};
+use crate::traced::{Did, How, TraceError, Traced, Tracers};
 use crate::watch::Watch;
 
 /// The way tools are started.
@@ -141,11 +141,11 @@ impl Execute for Processes<'_> {
         let how = How { is_known: false, filechecks: filechecks.and_then(FileChecks::known) };
         let own = script.timeout.map(|limit| Instant::now() + limit);
         let deadline = [own, self.deadline].into_iter().flatten().min();
-        let (mut traced, uses) = {
+        let (mut traced, Did { uses, own }) = {
             let _watched = self.watch.over(&group, deadline);
             self.tracers.run(script, how, &group)?
         };
-        match filechecks.is_none_or(|filechecks| filechecks.take(uses, &mut traced.inputs)) {
+        match filechecks.is_none_or(|filechecks| filechecks.take(uses, &own, &mut traced.inputs)) {
             true => Ok(traced),
             false => Err(TraceError::Lost),
         }

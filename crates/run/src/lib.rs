@@ -42,6 +42,6 @@ pub use serial::Serially;
 pub use shells::{ShellCounts, Shells};
 pub use testing::while_testing;
 pub use tool_times::{ToolTime, ToolTimes};
-pub use traced::{TraceError, Traced, inputs_of_known, trace};
+pub use traced::{TraceError, Traced, inputs_of_program, trace};
 pub use tracer::enter_trace;
 pub use turns::Order;

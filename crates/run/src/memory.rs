@@ -71,6 +71,12 @@ impl Memory {
         }
     }
 
+    /// Remembers tests for which the matcher may decide FileChecks apart from those in which every FileCheck runs.
+    pub fn with_matcher(mut self, decides: bool) -> Memory {
+        self.surroundings += if decides { "\nmatcher" } else { "" };
+        self
+    }
+
     /// The same, remembered in a place that is shared with other runners as well. It is given a name for those whose surroundings are
     /// equal, since no other's verdicts are of use here.
     pub fn shared_in<S: Shared + 'static>(mut self, place: impl FnOnce(String) -> S) -> Memory {

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use hotstart_inputs::Input;
@@ -60,6 +60,8 @@ pub(crate) struct Answer {
     pub inputs: Result<Vec<Input>, String>,
     /// Whether the process ends, because the run has left processes behind.
     pub ends: bool,
+    /// Paths that the test has made, emptied or removed.
+    pub own: Vec<PathBuf>,
 }
 
 /// Runs a script traced. The directories that it needs are made before, so that they do not count as its own.
@@ -67,9 +69,15 @@ pub fn trace(script: &Script, launcher: &Launcher, group: &Group) -> Result<Trac
     watched(script, false, launcher, group)
 }
 
-/// Runs a known program traced, and returns its inputs if it passes without output and they can be told.
-pub fn inputs_of_known(script: &Script, launcher: &Launcher, group: &Group) -> Option<Vec<Input>> {
-    let Traced { transcript, inputs } = watched(script, true, launcher, group).ok()?;
+/// Runs a program traced, and returns its inputs if it passes without output and they can be told. If its source `is_known`, the time,
+/// random numbers and the like do not matter to it.
+pub fn inputs_of_program(
+    script: &Script,
+    launcher: &Launcher,
+    group: &Group,
+    is_known: bool,
+) -> Option<Vec<Input>> {
+    let Traced { transcript, inputs } = watched(script, is_known, launcher, group).ok()?;
     let is_silent = transcript.stdout.is_empty() && transcript.stderr.is_empty();
     (transcript.exit_code == Some(0) && is_silent).then_some(inputs.ok()?)
 }
@@ -94,6 +102,22 @@ pub(crate) struct How {
     pub filechecks: Option<Vec<KnownFileCheck>>,
 }
 
+/// What a traced run has done besides.
+#[derive(Debug)]
+pub(crate) struct Did {
+    pub uses: FileCheckUses,
+    /// Paths that it has made, emptied or removed.
+    pub own: Vec<PathBuf>,
+}
+
+/// What a tracing process tells of a run.
+struct Told {
+    /// Whether the process ends now.
+    ends: bool,
+    traced: Traced,
+    did: Did,
+}
+
 /// Processes that trace, one for each test that is traced at a time.
 #[derive(Debug)]
 pub(crate) struct Tracers<'l> {
@@ -115,22 +139,17 @@ impl<'l> Tracers<'l> {
     }
 
     /// Runs a script traced, as a part of `group`.
-    pub(crate) fn run(
-        &self,
-        script: &Script,
-        how: How,
-        group: &Group,
-    ) -> Result<(Traced, FileCheckUses), TraceError> {
+    pub(crate) fn run(&self, script: &Script, how: How, group: &Group) -> Result<(Traced, Did), TraceError> {
         for dir in &script.make_dirs {
             std::fs::create_dir_all(dir).map_err(refused)?;
         }
         let idle = self.idle.lock().expect("no panic while locked").pop();
         let mut tracer = idle.map_or_else(|| Tracer::start(self.launcher, self.home), Ok)?;
-        let (ends, traced, uses) = tracer.run(script, how, group)?;
+        let Told { ends, traced, did } = tracer.run(script, how, group)?;
         if !ends {
             self.idle.lock().expect("no panic while locked").push(tracer);
         }
-        Ok((traced, uses))
+        Ok((traced, did))
     }
 }
 
@@ -154,13 +173,7 @@ impl<'l> Tracer<'l> {
         Ok(Tracer { child: Some(child), stream })
     }
 
-    /// Returns whether the process ends now, the run, and what it has done with FileChecks.
-    fn run(
-        &mut self,
-        script: &Script,
-        how: How,
-        group: &Group,
-    ) -> Result<(bool, Traced, FileCheckUses), TraceError> {
+    fn run(&mut self, script: &Script, how: How, group: &Group) -> Result<Told, TraceError> {
         let (pgid, number) = match group.process_group().map_err(refused)? {
             ProcessGroup::Join(pgid) => (pgid, pgid),
             _ => (0, rustix::process::getpgrp().as_raw_nonzero().get()),
@@ -174,8 +187,8 @@ impl<'l> Tracer<'l> {
         group.release(pid);
         match told {
             _ if group.is_killed() => Err(TraceError::Lost),
-            Ok(Ok((Answer { inputs, ends }, (transcript, uses)))) => {
-                Ok((ends, Traced { transcript, inputs }, uses))
+            Ok(Ok((Answer { inputs, ends, own }, (transcript, uses)))) => {
+                Ok(Told { ends, traced: Traced { transcript, inputs }, did: Did { uses, own } })
             }
             Ok(Err(why)) => Err(TraceError::Refused(why)),
             Err(_) => Err(TraceError::Lost),

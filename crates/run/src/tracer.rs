@@ -79,7 +79,7 @@ fn run(order: Order<Script>) -> io::Result<(Answer, Vec<u8>)> {
     record.seek(SeekFrom::Start(0))?;
     let mut text = Vec::new();
     record.read_to_end(&mut text)?;
-    Ok((Answer { inputs: traced.inputs, ends: !traced.is_over }, text))
+    Ok((Answer { inputs: traced.inputs, ends: !traced.is_over, own: traced.own }, text))
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -238,7 +238,7 @@ impl Session<'_> {
                 let launcher = Arc::new(launcher.with_policy(policy));
                 let checks = self.warm.checks();
                 let mut tally = Tally::wanted(&self.options);
-                if self.warm.matches_filechecks() && !self.options.own.no_filecheck {
+                if self.decides_filechecks() {
                     tally.filechecks = Some(self.filechecks(discovered, &launcher));
                 }
                 let joined =
@@ -263,10 +263,15 @@ impl Session<'_> {
         }
     }
 
+    /// Returns whether the matcher may decide FileChecks.
+    fn decides_filechecks(&self) -> bool {
+        self.warm.matches_filechecks() && !self.options.own.no_filecheck
+    }
+
     fn filechecks(&self, discovered: &Discovered, launcher: &Arc<Launcher>) -> Arc<FileChecks> {
         let tests = discovered.selection.tests().len();
         let filechecks = FileChecks::new(Arc::clone(launcher), cache_directory());
-        let filechecks = filechecks.observing(hotstart_run::inputs_of_known).expecting(tests);
+        let filechecks = filechecks.observing(hotstart_run::inputs_of_program).expecting(tests);
         let remembered = cache_directory().filter(|_| !self.options.own.no_check_cache);
         Arc::new(match remembered {
             Some(dir) => filechecks.remembering(&dir, REMEMBERED_SAMPLE),

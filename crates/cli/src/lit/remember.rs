@@ -41,7 +41,8 @@ impl Session<'_> {
             return Ok(None);
         };
         let compares_times = own.remember != Remember::SameContent;
-        let memory = Memory::new(dir, compares_times, discovered.session.tmp_dir.clone());
+        let memory = Memory::new(dir, compares_times, discovered.session.tmp_dir.clone())
+            .with_matcher(self.decides_filechecks());
         Ok(Some(Arc::new(self.shared(memory)?)))
     }
 

@@ -113,26 +113,6 @@ int hs_gate_is_libcs(uintptr_t code, size_t size)
     return is_within(&gate.patched[0], code) && is_within(&gate.patched[0], code + size - 1);
 }
 
-/* Whether libc goes on at `back` with a tgkill. */
-static int kills_next(uintptr_t back)
-{
-    static const unsigned char tgkill[] = {0xb8, SYS_tgkill, 0, 0, 0, 0x0f, 0x05};
-    for (uintptr_t at = back; at < back + 48; at++)
-        if (hs_gate_is_libcs(at, sizeof tgkill) && memcmp((const void *)at, tgkill, sizeof tgkill) == 0)
-            return 1;
-    return 0;
-}
-
-/* Whether a call of getpid or gettid is that of libc's raise, which shows the number to nobody: right before its tgkill, or by a
- * function that returns there. */
-int hs_gate_raises(const struct hs_call_place *place)
-{
-    if (!is_within(&gate.patched[0], place->back))
-        return 0;
-    const int returns = *(const unsigned char *)place->back == 0xc3;
-    return kills_next(returns ? *(const uintptr_t *)place->stack : place->back);
-}
-
 static void note_site(uintptr_t site)
 {
     const uint32_t at = __atomic_fetch_add(&gate.site_count, 1, __ATOMIC_RELAXED);

@@ -175,6 +175,27 @@ enum hs_call_outcome hs_paths_change(struct hs_system_call *call, long directory
     return hs_call_done(call, result);
 }
 
+static int is_of_proc(long directory, const char *path, int flags)
+{
+    struct stat file;
+    return HS_SYS(SYS_newfstatat, directory, path, &file, flags) == 0 && file.st_dev == proc;
+}
+
+/* A change to what is kept of a file beside its content: times, owner. A later run would find it at a file of /proc. */
+enum hs_call_outcome hs_paths_set(struct hs_system_call *call, long directory, const char *path)
+{
+    const long result = hs_call_make(call);
+    note_name(result, path);
+    if (result == 0) {
+        const char *const name = path ? path : "";
+        if (is_of_proc(directory, name, AT_EMPTY_PATH) || is_of_proc(directory, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
+            hs_call_mark();
+    }
+    if (path)
+        hs_files_look_at_name(directory, path);
+    return hs_call_done(call, result);
+}
+
 /* Whether an answer is about a descriptor, not about a path: what it leads to was looked at when it was opened. */
 static int is_of_descriptor(const struct hs_system_call *call)
 {
@@ -187,8 +208,8 @@ static int is_of_descriptor(const struct hs_system_call *call)
     }
 }
 
-/* The kernel's answer about a file. Those of /proc show the process: how many descriptors it has, for one. Of an open file there
- * only its number differs, as it does from process to process. */
+/* The kernel's answer about a file. Those of /proc show the process: how many descriptors it has, for one. An open file there has a number
+ * and times of its own in each process. */
 enum hs_call_outcome hs_paths_tell(struct hs_system_call *call, long about)
 {
     expect_own_answer(call);
@@ -212,7 +233,9 @@ enum hs_call_outcome hs_paths_tell(struct hs_system_call *call, long about)
     /* By its name in /proc it may be the runner's connection. */
     if (S_ISSOCK(mode) && !is_of_descriptor(call))
         hs_call_mark();
-    if (device == proc && !(S_ISREG(mode) && is_of_descriptor(call)))
+    if (device == proc && S_ISREG(mode) && is_of_descriptor(call))
+        hs_call_see_number();
+    else if (device == proc)
         hs_call_mark();
     /* There may be another instance of /proc, or a file system that nobody knows. */
     else if (device != proc && !is_of_descriptor(call))

@@ -30,7 +30,7 @@ static const unsigned char table[512] = {
     PLAIN(shutdown, A), PLAIN(getsockname, A), PLAIN(getpeername, A),
     PLAIN(wait4, NONE), PLAIN(waitid, NONE), PLAIN(uname, NONE), KNOWN(flock, A), PLAIN(fsync, A), PLAIN(fdatasync, A),
     PLAIN(sync, NONE), PLAIN(syncfs, A), PLAIN(sync_file_range, A), PLAIN(ftruncate, A), PLAIN(fallocate, A), PLAIN(getdents64, A),
-    PLAIN(getdents, A), PLAIN(getcwd, NONE), PLAIN(fchdir, A), PLAIN(fchmod, A), PLAIN(fchown, A), PLAIN(umask, NONE),
+    PLAIN(getdents, A), PLAIN(getcwd, NONE), PLAIN(fchdir, A), PLAIN(fchmod, A), KNOWN(fchown, A), PLAIN(umask, NONE),
     PLAIN(fstatfs, A), PLAIN(gettimeofday, NONE), PLAIN(time, NONE), KNOWN(sysinfo, NONE),
     PLAIN(getuid, NONE), PLAIN(getgid, NONE), PLAIN(geteuid, NONE), PLAIN(getegid, NONE), PLAIN(getgroups, NONE),
     PLAIN(getresuid, NONE), PLAIN(getresgid, NONE), PLAIN(getppid, NONE), PLAIN(getpgrp, NONE),

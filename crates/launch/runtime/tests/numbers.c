@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -114,6 +116,27 @@ int main(int argc, char **argv)
         puts("number 0");
         return 0;
     }
+    if (strcmp(how, "inode") == 0) {
+        /* The kernel has one for each process. */
+        struct stat file;
+        const int fd = open("/proc/self/mountinfo", O_RDONLY);
+        if (fd < 0 || fstat(fd, &file) != 0)
+            return 9;
+        printf("number %d\n", (int)file.st_ino);
+        return 0;
+    }
+#ifdef __x86_64__
+    if (strcmp(how, "raises") == 0) {
+        /* libc leaves it in a register. */
+        int left;
+        __asm__ volatile("mov %%rsp, %%rbx\n\tand $-16, %%rsp\n\tcall *%1\n\tmov %%rbx, %%rsp"
+                         : "=D"(left)
+                         : "r"(raise), "0"(SIGURG)
+                         : "rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
+        printf("number %d\n", left);
+        return 0;
+    }
+#endif
     const int number = (int)getpid();
     printf("number %d\n", number);
     fflush(stdout);

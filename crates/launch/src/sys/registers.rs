@@ -183,6 +183,12 @@ impl Registers {
         self.set(pid)
     }
 
+    /// From the exit of a call: has it return this.
+    pub(crate) fn answer(mut self, pid: i32, result: u64) -> io::Result<()> {
+        self.0.rax = result;
+        self.set(pid)
+    }
+
     /// From the entry of this call: as before its instruction.
     pub(crate) fn call_again(&mut self, number: i64) {
         (self.0.rip, self.0.rax) = (self.0.rip - CALL.len() as u64, number as u64);
@@ -253,6 +259,12 @@ impl Registers {
         // Behind an indirect branch, the next instruction would have to be a place to which one may lead (BTI).
         const BRANCH_TYPE: u64 = 0b11 << 10;
         self.0.pstate &= !BRANCH_TYPE;
+    }
+
+    /// From the exit of a call: has it return this.
+    pub(crate) fn answer(mut self, pid: i32, result: u64) -> io::Result<()> {
+        self.0.regs[0] = result;
+        self.set(pid)
     }
 
     /// Puts another call, with so many arguments, in the place of the one at whose entry the process has stopped.

@@ -3,6 +3,7 @@
 //! Its starts are warm if those of the suite are, which takes a tenth of the time. Only a cold start can refuse it.
 
 use std::cell::Cell;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
@@ -13,14 +14,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hotstart_filecheck::{Dialect, battery};
-use hotstart_inputs::Input;
+use hotstart_inputs::{Input, Looks, State};
 use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Reason, Spec, Via};
 use hotstart_model::{ColdTools, Environment, Interpreter, Program, Script, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::trust::{Mark, Tool, Verdict};
+use super::trust::{Aspect, Mark, Tool, Verdict};
 use super::{FileChecks, Observe, plain_block, plain_environment, python};
 
 /// The longest that a case, and all of them, may take. A FileCheck takes milliseconds; a program that only has its name may wait for ever.
@@ -28,6 +29,10 @@ const CASE: Duration = Duration::from_secs(10);
 const ALL: Duration = Duration::from_secs(60);
 /// Check file and input of a run that is traced.
 const CASE_FILES: [&str; 2] = ["check", "input"];
+/// The loader's list of libraries by name.
+const LIBRARIES: &str = "/etc/ld.so.cache";
+/// So many names that a directory does not have are worth a mark of all that it has.
+const MANY_MISSING: usize = 4;
 const STAYS: &str = "it did not end in time";
 
 /// Runs the battery. Returns the reason why nothing is known, in this run, if it could not run or was not completed.
@@ -42,7 +47,7 @@ fn complete(tool: &Tool, filechecks: &FileChecks, stays: &mut Option<String>) ->
     // So many starts pay for an observation of its constructors.
     filechecks.launcher.make_eager(&tool.program);
     let bench = Bench::new(tool, &filechecks.launcher, &filechecks.group)?;
-    let marks = match tool.dialect {
+    let mut marks = match tool.dialect {
         Dialect::Llvm => bench.marks().or_else(|| {
             *stays = bench.has_stayed.get().then(|| STAYS.to_owned());
             None
@@ -83,6 +88,17 @@ fn complete(tool: &Tool, filechecks: &FileChecks, stays: &mut Option<String>) ->
         Dialect::Llvm => (were_most_reset, marks == bench.marks()?),
         Dialect::Pypi => (true, marks.iter().all(Mark::is_current)),
     };
+    if tool.dialect == Dialect::Llvm && refusal.is_none() {
+        // Where nothing can be traced, nobody knows where the loader looks in vain.
+        let start = filechecks.observe.and_then(|observe| bench.start(observe)).unwrap_or_default();
+        match marks_of_start(&start, &marks) {
+            Ok(more) => marks.extend(more),
+            Err(path) => {
+                *stays = Some(format!("'{}' has appeared or changed meanwhile", path.display()));
+                return None;
+            }
+        }
+    }
     ((refusal.is_some() || has_shown_all) && is_unchanged).then(|| Verdict { refusal, marks: marks.into() })
 }
 
@@ -98,7 +114,7 @@ fn script(program: &Path, env: Environment, dir: &Path) -> Script {
         cwd: dir.to_owned(),
         make_dirs: Vec::new(),
         env: Arc::new(env),
-        timeout: Some(ALL),
+        timeout: Some(CASE),
         tmp_base: dir.join("t"),
         captures: false,
         lit_package_dir: None,
@@ -111,13 +127,43 @@ fn script(program: &Path, env: Environment, dir: &Path) -> Script {
 /// Returns what a start of a FileCheck looks at besides its check file and its input. `None` if that cannot be told, or depends on the
 /// directory.
 pub(super) fn inputs_of_start(tool: &Tool, filechecks: &FileChecks) -> Option<Vec<Input>> {
-    let bench = Bench::new(tool, &filechecks.launcher, &filechecks.group)?;
-    let mut inputs = bench.inputs(plain_environment(&tool.environment.0), filechecks.observe?)?;
-    let dir = fs::canonicalize(&bench.dir).ok()?;
-    // The way to a directory that will be gone.
-    inputs.retain(|input| !dir.starts_with(&input.path));
-    inputs.retain(|input| !CASE_FILES.iter().any(|name| dir.join(name) == Path::new(&input.path)));
-    inputs.iter().all(|input| !Path::new(&input.path).starts_with(&dir)).then_some(inputs)
+    Bench::new(tool, &filechecks.launcher, &filechecks.group)?.start(filechecks.observe?)
+}
+
+/// Returns the marks of what a start looks at besides these files: where the loader looks in vain, and what tells it where to look. Each
+/// use looks at them, so there are few: a directory stands for the names that it does not have. The error is a path that the battery has
+/// not been answered with: another library, for instance.
+fn marks_of_start(start: &[Input], files: &[Mark]) -> Result<Vec<Mark>, PathBuf> {
+    let name = |mark: &Mark| Some(mark.path.parent()?.canonicalize().ok()?.join(mark.path.file_name()?));
+    let ends = files.iter().filter_map(|mark| mark.path.canonicalize().ok());
+    // These marks follow links, and so change with them.
+    let covered: HashSet<PathBuf> = files.iter().filter_map(name).chain(ends).collect();
+    let is_on_the_way = |path: &Path| files.iter().any(|mark| mark.path.starts_with(path));
+    let mut marks = Vec::new();
+    let mut missing: BTreeMap<&Path, Vec<Mark>> = BTreeMap::new();
+    for input in start {
+        let path = Path::new(&input.path);
+        let aspect = python::aspect(input);
+        // Of the kernel's files only such as are constant are inputs.
+        let is_kernels = path.starts_with("/proc") || path.starts_with("/sys");
+        if is_kernels || aspect == Aspect::Place || covered.contains(path) || is_on_the_way(path) {
+            continue;
+        }
+        let is_opened = matches!(input.state, State::File(..)) && input.looks.has(Looks::CONTENT);
+        let mark = Mark::seen(path, aspect).filter(|_| !is_opened || path == Path::new(LIBRARIES));
+        let mark = mark.ok_or(path)?;
+        match path.parent().filter(|_| aspect == Aspect::Missing) {
+            Some(dir) => missing.entry(dir).or_default().push(mark),
+            None => marks.push(mark),
+        }
+    }
+    for (dir, absent) in missing {
+        match Mark::seen(dir, Aspect::Itself).filter(|_| absent.len() >= MANY_MISSING) {
+            Some(dir) => marks.push(dir),
+            None => marks.extend(absent),
+        }
+    }
+    Ok(marks)
 }
 
 /// How a FileCheck is started.
@@ -230,15 +276,26 @@ impl<'b> Bench<'b> {
             return Err("a variable changes what Python does");
         }
         python::is_wrapper(&self.tool.program)?;
-        let inputs = self.inputs(environment, observe);
+        let inputs = self.inputs(environment, observe, true);
         python::marks(&inputs.ok_or("what it looks at cannot be told")?, &self.dir)
     }
 
+    /// Returns what a start looks at besides check file and input. `None` if that cannot be told, or depends on the directory.
+    fn start(&self, observe: Observe) -> Option<Vec<Input>> {
+        // The time could matter to it: its source is not known.
+        let mut inputs = self.inputs(plain_environment(&self.tool.environment.0), observe, false)?;
+        let dir = fs::canonicalize(&self.dir).ok()?;
+        // The way to a directory that will be gone.
+        inputs.retain(|input| !dir.starts_with(&input.path));
+        inputs.retain(|input| !CASE_FILES.iter().any(|name| dir.join(name) == Path::new(&input.path)));
+        inputs.iter().all(|input| !Path::new(&input.path).starts_with(&dir)).then_some(inputs)
+    }
+
     /// Returns all that a run which passes looks at.
-    fn inputs(&self, environment: Environment, observe: Observe) -> Option<Vec<Input>> {
+    fn inputs(&self, environment: Environment, observe: Observe, is_known: bool) -> Option<Vec<Input>> {
         CASE_FILES.iter().all(|name| fs::write(self.dir.join(name), "CHECK: a").is_ok()).then_some(())?;
         // All of it is cold, and not to be counted among the suite's starts.
-        observe(&script(&self.tool.program, environment, &self.dir), &Launcher::new(), self.group)
+        observe(&script(&self.tool.program, environment, &self.dir), &Launcher::new(), self.group, is_known)
     }
 
     /// Runs a case. `None` if a signal ended the run, or it was lost.

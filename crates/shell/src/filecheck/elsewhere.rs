@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use hotstart_filecheck::Dialect;
-use hotstart_inputs::{Input, add_inputs};
+use hotstart_inputs::{Input, Looks, State, add_inputs};
 use hotstart_launch::Launcher;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,8 @@ pub struct KnownFileCheck {
     program: PathBuf,
     loader: Vec<(OsString, OsString)>,
     is_trusted: bool,
+    /// Its files. Each use looks whether they are as they were.
+    marks: Vec<Mark>,
 }
 
 /// What a process has done with FileChecks.
@@ -65,8 +67,9 @@ impl Log {
 pub(super) type Starts = Mutex<HashMap<Hash, Arc<OnceLock<Option<Vec<Input>>>>>>;
 
 impl KnownFileCheck {
-    fn of(tool: &Tool, is_trusted: bool) -> Self {
-        KnownFileCheck { program: tool.program.clone(), loader: tool.loader.clone(), is_trusted }
+    fn of(tool: &Tool, is_trusted: bool, marks: &[Mark]) -> Self {
+        let (program, loader) = (tool.program.clone(), tool.loader.clone());
+        KnownFileCheck { program, loader, is_trusted, marks: marks.to_vec() }
     }
 
     fn into_tool(self) -> Tool {
@@ -81,11 +84,12 @@ impl FileChecks {
         if self.is_off.load(Ordering::Relaxed) || self.observe.is_none() {
             return None;
         }
-        let settled = self.trust.settled().into_iter().filter(|(tool, _, _)| tool.dialect == Dialect::Llvm);
-        let current = settled.filter(|(_, verdict, _)| verdict.marks.iter().all(Mark::is_current));
-        let known = current.map(|(tool, verdict, hash)| {
-            let is_trusted = verdict.refusal.is_none() && self.with_start(&tool, &hash, |_| ()).is_some();
-            KnownFileCheck::of(&tool, is_trusted)
+        let is_llvms = |tool: &Tool| tool.dialect == Dialect::Llvm && tool.program.to_str().is_some();
+        let settled = self.trust.settled().into_iter().filter(|(tool, _, _)| is_llvms(tool));
+        let known = settled.map(|(tool, verdict, hash)| {
+            let is_trusted =
+                verdict.refusal.is_none() && self.with_start(&tool, &verdict, &hash, |_| ()).is_some();
+            KnownFileCheck::of(&tool, is_trusted, &verdict.marks)
         });
         Some(known.collect())
     }
@@ -96,10 +100,10 @@ impl FileChecks {
         limits::are_usual();
         let mut filechecks = FileChecks::new(Arc::new(Launcher::new()), None);
         filechecks.log = Some(Mutex::default());
-        for known in known {
+        for mut known in known {
             let refusal = (!known.is_trusted).then(|| "it is not trusted".to_owned());
-            // The other process looks before and after whether its files are as they were.
-            filechecks.trust.settle(&known.into_tool(), Ok(Verdict { refusal, marks: Arc::default() }));
+            let marks = std::mem::take(&mut known.marks).into();
+            filechecks.trust.settle(&known.into_tool(), Ok(Verdict { refusal, marks }));
         }
         filechecks
     }
@@ -110,7 +114,8 @@ impl FileChecks {
         let log = self.log.as_ref().map(|log| log.lock().expect("no panic while locked"));
         let environment = |tool: &Arc<Tool>| (tool.program.clone(), tool.environment.0.clone());
         let all = |log: &Log| {
-            let decided_for = log.decided_for.iter().map(|tool| KnownFileCheck::of(tool, true)).collect();
+            let decided_for =
+                log.decided_for.iter().map(|tool| KnownFileCheck::of(tool, true, &[])).collect();
             (decided_for, log.unknown.iter().map(environment).collect())
         };
         let (decided_for, unknown) = log.as_deref().map(all).unwrap_or_default();
@@ -119,8 +124,14 @@ impl FileChecks {
     }
 
     /// Takes what another process has done with what [`known`](FileChecks::known) told it, and adds what FileCheck would have looked at to
-    /// the inputs. Returns whether the passes count: nothing has changed meanwhile.
-    pub fn take(&self, uses: FileCheckUses, inputs: &mut Result<Vec<Input>, String>) -> bool {
+    /// the inputs; the test itself has changed what is at the paths `own`. Returns whether the passes count: nobody has changed anything
+    /// of that meanwhile.
+    pub fn take(
+        &self,
+        uses: FileCheckUses,
+        own: &[PathBuf],
+        inputs: &mut Result<Vec<Input>, String>,
+    ) -> bool {
         for (why, count) in uses.left {
             *self.left.lock().expect("no panic while locked").entry(why.into()).or_default() += count;
         }
@@ -137,27 +148,45 @@ impl FileChecks {
             let settled = self.trust.settled().into_iter().find(|(settled, _, _)| *settled == tool);
             let Some((_, verdict, hash)) = settled else { return false };
             let add = |start: &Vec<Input>| {
-                let is_same = start.iter().all(Input::is_as_seen);
+                let is_own = |input: &Input| own.iter().any(|own| Path::new(&input.path).starts_with(own));
+                let is_same = start.iter().all(|input| !is_own(input) && input.is_as_seen());
                 is_same && inputs.as_mut().map_or(true, |inputs| add_inputs(inputs, start).is_ok())
             };
             let is_trusted = verdict.refusal.is_none() && !self.is_off.load(Ordering::Relaxed);
             is_trusted
                 && verdict.marks.iter().all(Mark::is_current)
-                && self.with_start(&tool, &hash, add) == Some(true)
+                && self.with_start(&tool, &verdict, &hash, add) == Some(true)
         });
         self.matched.fetch_add(if do_count { uses.matched } else { 0 }, Ordering::Relaxed);
         do_count
     }
 
     /// Looks at what a start of a FileCheck looks at, which is learned at the first time. `None` if it cannot be told.
-    fn with_start<R>(&self, tool: &Tool, hash: &Hash, look: impl FnOnce(&Vec<Input>) -> R) -> Option<R> {
+    fn with_start<R>(
+        &self,
+        tool: &Tool,
+        verdict: &Verdict,
+        hash: &Hash,
+        look: impl FnOnce(&Vec<Input>) -> R,
+    ) -> Option<R> {
         let start = Arc::clone(self.starts.lock().expect("no panic while locked").entry(*hash).or_default());
-        start.get_or_init(|| self.observe_start(tool)).as_ref().map(look)
+        start.get_or_init(|| self.observe_start(tool, verdict)).as_ref().map(look)
     }
 
-    fn observe_start(&self, tool: &Tool) -> Option<Vec<Input>> {
+    fn observe_start(&self, tool: &Tool, verdict: &Verdict) -> Option<Vec<Input>> {
         let mut inputs = battery::inputs_of_start(tool, self)?;
-        add_inputs(&mut inputs, &[self.trust.stored(tool)?]).ok()?;
+        // A library that has appeared since the battery.
+        let marked: Vec<PathBuf> =
+            verdict.marks.iter().filter_map(|mark| mark.path.canonicalize().ok()).collect();
+        let is_known = |input: &Input| {
+            let path = Path::new(&input.path);
+            let is_opened = matches!(input.state, State::File(..)) && input.looks.has(Looks::CONTENT);
+            !is_opened || marked.iter().any(|marked| marked == path)
+        };
+        if !inputs.iter().all(is_known) {
+            return None;
+        }
+        add_inputs(&mut inputs, &[self.trust.stored(tool, verdict)?]).ok()?;
         Some(inputs)
     }
 }

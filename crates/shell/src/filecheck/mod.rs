@@ -51,8 +51,9 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 const OFF: &str = "switched off after a difference";
 
-/// Runs a script once, traced, and returns its inputs if it passes without output and they can be told.
-pub type Observe = fn(&Script, &Launcher, &Group) -> Option<Vec<Input>>;
+/// Runs a script once, traced, and returns its inputs if it passes without output and they can be told. To a program that is known, the
+/// time, random numbers and the like do not matter.
+pub type Observe = fn(&Script, &Launcher, &Group, is_known: bool) -> Option<Vec<Input>>;
 
 /// Decides passes of FileCheck. Shared by all workers.
 #[derive(Debug)]

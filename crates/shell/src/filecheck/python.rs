@@ -79,14 +79,8 @@ pub(super) fn marks(inputs: &[Input], dir: &Path) -> Result<Vec<Mark>, &'static 
         if path.starts_with("/proc") || path.starts_with("/sys") {
             continue;
         }
-        let aspect = match &input.state {
-            State::Missing(_) => Aspect::Missing,
-            State::Directory(_, None) if !input.looks.has(Looks::NAMES) => Aspect::Place,
-            State::Device(..) => Aspect::Place,
-            _ => Aspect::Itself,
-        };
         // It may have been made by the run itself.
-        marks.push(Mark::seen(path, aspect).ok_or("a run changes what it looks at")?);
+        marks.push(Mark::seen(path, aspect(input)).ok_or("a run changes what it looks at")?);
     }
     is_known(inputs)?;
     // With such a cache, the user's directories may come from there.
@@ -94,6 +88,16 @@ pub(super) fn marks(inputs: &[Input], dir: &Path) -> Result<Vec<Mark>, &'static 
         Mark::seen(Path::new(NAME_SERVICE), Aspect::Missing).ok_or("a cache of the name service runs")?,
     );
     Ok(marks)
+}
+
+/// Returns what of an input a mark stands for.
+pub(super) fn aspect(input: &Input) -> Aspect {
+    match &input.state {
+        State::Missing(_) => Aspect::Missing,
+        State::Directory(_, None) if !input.looks.has(Looks::NAMES) => Aspect::Place,
+        State::Device(..) => Aspect::Place,
+        _ => Aspect::Itself,
+    }
 }
 
 /// Whether the package and the interpreter are known.

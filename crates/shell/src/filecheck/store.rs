@@ -63,12 +63,25 @@ const ASPECTS: [(&str, Aspect); 4] = [
     ("missing", Aspect::Missing),
 ];
 
+/// Removes all verdicts that trust a FileCheck.
+pub(super) fn clear(dir: &Path) {
+    let files = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    for file in files.filter(|file| file.is_file()) {
+        let is_refusal = fs::read_to_string(&file)
+            .is_ok_and(|text| text.lines().nth(3).is_some_and(|line| line.starts_with("refused ")));
+        if !is_refusal {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
 /// Stores a verdict. If that fails, the next run tests the FileCheck again.
 pub(super) fn write(dir: &Path, tool: &Tool, verdict: &Verdict) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64);
     // The numbers of a place have no times, and are never recent.
     let is_recent = |mark: &Mark| mark.numbers[3].max(mark.numbers[5]) + RECENT > now;
-    if verdict.marks.is_empty() || verdict.marks.iter().any(is_recent) {
+    // A refusal holds whatever the files are.
+    if verdict.marks.is_empty() || (verdict.refusal.is_none() && verdict.marks.iter().any(is_recent)) {
         return;
     }
     let Some(mut text) = header(tool) else { return };

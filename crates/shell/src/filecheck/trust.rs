@@ -16,6 +16,7 @@ use std::time::Duration;
 use hotstart_filecheck::Dialect;
 use hotstart_inputs::Input;
 use hotstart_model::Environment;
+use serde::{Deserialize, Serialize};
 
 use super::passes::Hash;
 use super::{python, question, store};
@@ -83,7 +84,7 @@ fn is_of_locale(name: &OsStr) -> bool {
 }
 
 /// What of a path a mark stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Aspect {
     /// The file that the path leads to.
     Target,
@@ -96,7 +97,7 @@ pub(crate) enum Aspect {
 }
 
 /// A file, and the numbers that identify its version.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
     pub path: PathBuf,
     pub aspect: Aspect,
@@ -296,11 +297,11 @@ impl Trust {
         self.lock().iter().filter_map(settled).collect()
     }
 
-    /// Returns the file in which the trust in a FileCheck is stored, as an input. `None` if there is none.
-    pub fn stored(&self, tool: &Tool) -> Option<Input> {
+    /// Returns the file in which this trust in a FileCheck is stored, as an input. `None` if it is not.
+    pub fn stored(&self, tool: &Tool, verdict: &Verdict) -> Option<Input> {
         let dir = self.dir.as_ref()?.canonicalize().ok()?;
         let input = Input::of_file(&store::file(&dir, tool))?;
-        store::read(&dir, tool).filter(|verdict| verdict.refusal.is_none()).map(|_| input)
+        (verdict.refusal.is_none() && store::read(&dir, tool).as_ref() == Some(verdict)).then_some(input)
     }
 
     /// Whether the verdict allows the matcher.
@@ -324,9 +325,11 @@ impl Trust {
         self.refuse(why, |_| true);
     }
 
-    /// Revokes the trust in these FileChecks, and stores that.
+    /// Revokes the trust in these FileChecks, and stores that. All others that are stored are put to the test again: one may be the same
+    /// program, by another path or with other variables.
     pub fn refuse(&self, why: &str, which: impl Fn(&Tool) -> bool) {
         let mut tools = self.lock();
+        self.dir.iter().for_each(|dir| store::clear(dir));
         for (tool, state) in tools.iter_mut().filter(|(tool, _)| which(tool)) {
             let State::Settled(verdict, _) = state else { continue };
             if verdict.refusal.is_none() {

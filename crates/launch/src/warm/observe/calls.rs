@@ -50,6 +50,8 @@ pub(super) enum After {
         /// For libc's own use.
         is_libcs: bool,
     },
+    /// The call has told libc the number of its thread.
+    Number,
 }
 
 /// The file of a descriptor that constructors have opened.
@@ -105,7 +107,7 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_set_tid_address if run.seen.thread_id == 0 && run.is_libcs(call.ip) => {
             run.seen.thread_id = a;
             run.place();
-            Ok(After::Nothing)
+            Ok(After::Number)
         }
         libc::SYS_rseq if run.seen.rseq == (0, 0) && run.is_libcs(call.ip) => {
             run.seen.rseq = (a, b);

@@ -332,8 +332,7 @@ impl Pair<'_, '_> {
     fn explain(&mut self, at: u64, a: u64, b: u64, whose: Owner) -> Result<(), Refusal> {
         let (one, other) = (&self.one.block, &self.other.block);
         let rseq = self.one.seen.rseq;
-        let is_thread =
-            self.thread.contains(&at) && holds((a, b), (self.one.pid as u64, self.other.pid as u64));
+        let is_thread = self.thread.contains(&at) && holds((a, b), (self.one.number(), self.other.number()));
         let is_rseq = (rseq.0..rseq.0 + rseq.1).contains(&at);
         // Undoes libc's mangling of registers for a long jump.
         let plain = |word: u64| word.rotate_right(registers::GUARD_ROTATION) ^ POINTER_GUARD;

@@ -112,6 +112,8 @@ pub(super) struct Run<'a> {
     pub means: Means<'a>,
     /// 1 for the first run, 2 for one made of it.
     pub turn: u8,
+    /// The number of the first run's process.
+    pub(super) first: i32,
     /// The processors on which this process may run.
     everywhere: Option<CpuSet>,
     pub memory: File,
@@ -214,6 +216,7 @@ impl<'a> Run<'a> {
             pid,
             means,
             turn: 1,
+            first: pid,
             everywhere,
             memory,
             loader: (0, 0),
@@ -315,6 +318,7 @@ impl<'a> Run<'a> {
         live.enter(pid).map_err(lost)?;
         let mut other = Run::new(pid, self.means, self.everywhere)?;
         (other.turn, other.loader, other.block, other.random) = (2, self.loader, self.block, self.random);
+        other.first = self.pid;
         other.kernels = self.kernels.clone();
         other.loader_file.clone_from(&self.loader_file);
         other.strings.clone_from(&self.strings);
@@ -523,6 +527,7 @@ impl<'a> Run<'a> {
             After::Stat { buffer, is_stream } if result == 0 && self.turn == 2 => {
                 self.vary_file(buffer, is_stream)?
             }
+            After::Number if result > 0 && self.turn == 2 => self.vary_number()?,
             After::Compared => self.seen.compares_files |= result == 0,
             After::Time { buffer } if result == 0 && buffer != 0 => {
                 self.seen.is_served = true;

@@ -7,6 +7,7 @@ use super::Refusal;
 use super::calls::refuse;
 use super::run::{Run, lost};
 use crate::Reason;
+use crate::sys::registers::Registers;
 
 /// The random bytes of every observation run. libc makes its stack guard of the first half and its pointer guard of the other.
 pub(super) const RANDOM: &[u8; 16] = b"\x5ahotstart-observ";
@@ -34,6 +35,20 @@ impl Run<'_> {
         }
         self.has_other_random = true;
         self.write_random(&RANDOM.map(|byte| !byte))
+    }
+
+    /// Returns the number of its thread that libc is told. That of a second run differs from the first one's in every bit: processes that
+    /// start one after the other have numbers with the same upper bits, and a constructor could take these from a lock that it holds.
+    pub(super) fn number(&self) -> u64 {
+        // The kernel's greatest limit of numbers is 2^22.
+        const BITS: i32 = 0x3f_ffff;
+        (if self.turn == 2 { (!self.first & BITS).max(1) } else { self.pid }) as u64
+    }
+
+    /// Tells it, at the end of the call that tells it the kernel's.
+    pub(super) fn vary_number(&self) -> Result<(), Refusal> {
+        let registers = Registers::of(self.pid).map_err(lost)?;
+        registers.answer(self.pid, self.number()).map_err(lost)
     }
 
     /// Refuses a program whose constructors have changed the random bytes, which each start has anew. Then gives it the first ones again.
