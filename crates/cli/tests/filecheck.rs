@@ -28,8 +28,6 @@ fn run(program: &Path, args: &[&str], dir: &Path, input: &str) -> Output {
         .args(args)
         .current_dir(dir)
         .env("HOTSTART_CACHE_DIR", dir.join("cache"))
-        // Of cargo's, which changes its directories.
-        .env_remove("LD_LIBRARY_PATH")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -216,8 +214,8 @@ struct Remembered {
 impl Remembered {
     fn new(filecheck: &Path) -> Self {
         let suite = Suite::new(filecheck, "echo a | FC %s");
-        // A new directory would be too recent for a verdict that is kept.
         let lib = suite.dir.path().canonicalize().unwrap().join("lib");
+        fs::create_dir(&lib).unwrap();
         let config = suite.dir.path().join("lit.cfg.py");
         let text = fs::read_to_string(&config).unwrap();
         let variable = format!("config.environment['LD_LIBRARY_PATH'] = '{}'\n", lib.display());
@@ -268,12 +266,11 @@ fn what_a_filecheck_looks_at_that_was_not_run_is_an_input() {
     let libc = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6"]
         .into_iter()
         .find(|path| Path::new(path).exists());
-    fs::create_dir(&place.lib).unwrap();
     fs::copy(libc.unwrap(), &late).unwrap();
     let told = place.lit();
     assert!(told.contains("--cache: 0 tests not run"), "{told}");
     assert!(place.are_remembered());
-    fs::remove_dir_all(&place.lib).unwrap();
+    fs::remove_file(&late).unwrap();
     assert!(place.are_remembered(), "as before");
     // It has answered otherwise meanwhile.
     let verdicts = fs::read_dir(place.suite.dir.path().join("cache/filecheck")).unwrap();

@@ -3,7 +3,7 @@
 //! Its starts are warm if those of the suite are, which takes a tenth of the time. Only a cold start can refuse it.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
@@ -31,8 +31,6 @@ const ALL: Duration = Duration::from_secs(60);
 const CASE_FILES: [&str; 2] = ["check", "input"];
 /// The loader's list of libraries by name.
 const LIBRARIES: &str = "/etc/ld.so.cache";
-/// So many names that a directory does not have are worth a mark of all that it has.
-const MANY_MISSING: usize = 4;
 const STAYS: &str = "it did not end in time";
 
 /// Runs the battery. Returns the reason why nothing is known, in this run, if it could not run or was not completed.
@@ -130,17 +128,15 @@ pub(super) fn inputs_of_start(tool: &Tool, filechecks: &FileChecks) -> Option<Ve
     Bench::new(tool, &filechecks.launcher, &filechecks.group)?.start(filechecks.observe?)
 }
 
-/// Returns the marks of what a start looks at besides these files: where the loader looks in vain, and what tells it where to look. Each
-/// use looks at them, so there are few: a directory stands for the names that it does not have. The error is a path that the battery has
-/// not been answered with: another library, for instance.
+/// Returns the marks of what a start looks at besides these files: where the loader looks in vain, and what tells it where to look. The
+/// error is a path that the battery has not been answered with: another library, for instance.
 fn marks_of_start(start: &[Input], files: &[Mark]) -> Result<Vec<Mark>, PathBuf> {
     let name = |mark: &Mark| Some(mark.path.parent()?.canonicalize().ok()?.join(mark.path.file_name()?));
     let ends = files.iter().filter_map(|mark| mark.path.canonicalize().ok());
-    // These marks follow links, and so change with them.
+    // These marks follow links, and so change with them. Each use looks at all marks.
     let covered: HashSet<PathBuf> = files.iter().filter_map(name).chain(ends).collect();
     let is_on_the_way = |path: &Path| files.iter().any(|mark| mark.path.starts_with(path));
     let mut marks = Vec::new();
-    let mut missing: BTreeMap<&Path, Vec<Mark>> = BTreeMap::new();
     for input in start {
         let path = Path::new(&input.path);
         let aspect = python::aspect(input);
@@ -151,17 +147,7 @@ fn marks_of_start(start: &[Input], files: &[Mark]) -> Result<Vec<Mark>, PathBuf>
         }
         let is_opened = matches!(input.state, State::File(..)) && input.looks.has(Looks::CONTENT);
         let mark = Mark::seen(path, aspect).filter(|_| !is_opened || path == Path::new(LIBRARIES));
-        let mark = mark.ok_or(path)?;
-        match path.parent().filter(|_| aspect == Aspect::Missing) {
-            Some(dir) => missing.entry(dir).or_default().push(mark),
-            None => marks.push(mark),
-        }
-    }
-    for (dir, absent) in missing {
-        match Mark::seen(dir, Aspect::Itself).filter(|_| absent.len() >= MANY_MISSING) {
-            Some(dir) => marks.push(dir),
-            None => marks.extend(absent),
-        }
+        marks.push(mark.ok_or(path)?);
     }
     Ok(marks)
 }
