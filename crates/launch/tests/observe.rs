@@ -116,6 +116,8 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("child", Reason::Threads),
         ("own_signal", Reason::ReadsIdentity),
         ("lock_owner", Reason::ConstructorsDiffer),
+        ("lock_code", Reason::ConstructorsDiffer),
+        ("random_code", Reason::ConstructorsDiffer),
         ("unknown", Reason::ConstructorCall),
         ("connection", Reason::ConstructorCall),
         ("runtimes_file", Reason::ReadsSystem),

@@ -87,8 +87,12 @@ fn complete(tool: &Tool, filechecks: &FileChecks, stays: &mut Option<String>) ->
         Dialect::Pypi => (true, marks.iter().all(Mark::is_current)),
     };
     if tool.dialect == Dialect::Llvm && refusal.is_none() {
-        // Where nothing can be traced, nobody knows where the loader looks in vain.
-        let start = filechecks.observe.and_then(|observe| bench.start(observe)).unwrap_or_default();
+        // Where nothing is traced, as by a worker of `--remote`, nobody knows where the loader looks in vain.
+        let start = filechecks.observe.map_or(Some(Vec::new()), |observe| bench.start(observe));
+        let Some(start) = start else {
+            *stays = Some("what a start of it looks at cannot be told".to_owned());
+            return None;
+        };
         match marks_of_start(&start, &marks) {
             Ok(more) => marks.extend(more),
             Err(path) => {
@@ -133,7 +137,7 @@ pub(super) fn inputs_of_start(tool: &Tool, filechecks: &FileChecks) -> Option<Ve
 fn marks_of_start(start: &[Input], files: &[Mark]) -> Result<Vec<Mark>, PathBuf> {
     let name = |mark: &Mark| Some(mark.path.parent()?.canonicalize().ok()?.join(mark.path.file_name()?));
     let ends = files.iter().filter_map(|mark| mark.path.canonicalize().ok());
-    // These marks follow links, and so change with them. Each use looks at all marks.
+    // Each use looks at all marks.
     let covered: HashSet<PathBuf> = files.iter().filter_map(name).chain(ends).collect();
     let is_on_the_way = |path: &Path| files.iter().any(|mark| mark.path.starts_with(path));
     let mut marks = Vec::new();
@@ -142,7 +146,10 @@ fn marks_of_start(start: &[Input], files: &[Mark]) -> Result<Vec<Mark>, PathBuf>
         let aspect = python::aspect(input);
         // Of the kernel's files only such as are constant are inputs.
         let is_kernels = path.starts_with("/proc") || path.starts_with("/sys");
-        if is_kernels || aspect == Aspect::Place || covered.contains(path) || is_on_the_way(path) {
+        // By another link on the way, the loader may search elsewhere and find the same files.
+        let is_link = matches!(input.state, State::Link(..));
+        let is_marked = !is_link && (covered.contains(path) || is_on_the_way(path));
+        if is_kernels || is_marked || aspect == Aspect::Place {
             continue;
         }
         let is_opened = matches!(input.state, State::File(..)) && input.looks.has(Looks::CONTENT);

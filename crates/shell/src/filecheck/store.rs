@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -28,7 +28,7 @@ fn header(tool: &Tool) -> Option<String> {
     let program = tool.program.to_str().filter(|path| !path.contains('\n'))?;
     // Variables may hold what nobody should find in a file.
     let loader = blake3::hash(format!("{:?}", tool.loader).as_bytes());
-    Some(format!("hotstart filecheck 2 {}\n{program}\n{loader}\n", battery::version(tool.dialect)))
+    Some(format!("hotstart filecheck 3 {}\n{program}\n{loader}\n", battery::version(tool.dialect)))
 }
 
 /// Reads the stored verdict on this FileCheck.
@@ -37,7 +37,7 @@ pub(super) fn read(dir: &Path, tool: &Tool) -> Option<Verdict> {
     let rest = text.strip_prefix(&header(tool)?)?.strip_suffix("end\n")?;
     let mut lines = rest.lines();
     let refusal = match lines.next()?.split_once(' ')? {
-        ("passed", "") => None,
+        ("passed", _) => None,
         ("refused", why) => Some(why.to_owned()),
         _ => return None,
     };
@@ -86,7 +86,8 @@ pub(super) fn write(dir: &Path, tool: &Tool, verdict: &Verdict) {
     }
     let Some(mut text) = header(tool) else { return };
     let _ = match &verdict.refusal {
-        None => writeln!(text, "passed "),
+        // No two are equal, so that nobody takes a trust that was lost meanwhile for the same one.
+        None => writeln!(text, "passed {}", RandomState::new().hash_one(now)),
         Some(why) => writeln!(text, "refused {}", why.replace('\n', " ")),
     };
     for mark in &*verdict.marks {

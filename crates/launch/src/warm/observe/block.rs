@@ -43,7 +43,7 @@ pub(super) enum Place {
     Anywhere,
 }
 
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::thread::CpuSet;
 
-use super::block::{Block, Place};
+use super::block::{Block, Place, random};
 use super::calls::{self, After, Entry, Opened, refuse};
 use super::kernels;
 use super::maps::{self, Mapping};
@@ -114,6 +114,9 @@ pub(super) struct Run<'a> {
     pub turn: u8,
     /// The number of the first run's process.
     pub(super) first: i32,
+    /// What numbers that differ from start to start differ by in a further run from those of the first: all bits, so that each one shows,
+    /// or random ones, so that it shows what is made of them.
+    pub(super) mask: u64,
     /// The processors on which this process may run.
     everywhere: Option<CpuSet>,
     pub memory: File,
@@ -217,6 +220,7 @@ impl<'a> Run<'a> {
             means,
             turn: 1,
             first: pid,
+            mask: 0,
             everywhere,
             memory,
             loader: (0, 0),
@@ -319,6 +323,10 @@ impl<'a> Run<'a> {
         let mut other = Run::new(pid, self.means, self.everywhere)?;
         (other.turn, other.loader, other.block, other.random) = (2, self.loader, self.block, self.random);
         other.first = self.pid;
+        other.mask = match place {
+            Place::Quarters => u64::MAX,
+            Place::Anywhere => random(),
+        };
         other.kernels = self.kernels.clone();
         other.loader_file.clone_from(&self.loader_file);
         other.strings.clone_from(&self.strings);

@@ -34,15 +34,21 @@ impl Run<'_> {
             return Ok(());
         }
         self.has_other_random = true;
-        self.write_random(&RANDOM.map(|byte| !byte))
+        self.write_random(&self.other_random())
     }
 
-    /// Returns the number of its thread that libc is told. That of a second run differs from the first one's in every bit: processes that
+    /// Returns the random bytes of a further run.
+    fn other_random(&self) -> [u8; 16] {
+        let mask = self.mask.to_ne_bytes();
+        std::array::from_fn(|at| RANDOM[at] ^ mask[at % mask.len()].rotate_left(at as u32 / 8))
+    }
+
+    /// Returns the number of its thread that libc is told. That of a further run differs from the first one's by the mask: processes that
     /// start one after the other have numbers with the same upper bits, and a constructor could take these from a lock that it holds.
     pub(super) fn number(&self) -> u64 {
         // The kernel's greatest limit of numbers is 2^22.
         const BITS: i32 = 0x3f_ffff;
-        (if self.turn == 2 { (!self.first & BITS).max(1) } else { self.pid }) as u64
+        (if self.turn == 2 { ((self.first ^ self.mask as i32) & BITS).max(1) } else { self.pid }) as u64
     }
 
     /// Tells it, at the end of the call that tells it the kernel's.
@@ -53,7 +59,7 @@ impl Run<'_> {
 
     /// Refuses a program whose constructors have changed the random bytes, which each start has anew. Then gives it the first ones again.
     pub(super) fn restore_random(&self) -> Result<(), Refusal> {
-        let expected = if self.has_other_random { RANDOM.map(|byte| !byte) } else { *RANDOM };
+        let expected = if self.has_other_random { self.other_random() } else { *RANDOM };
         let mut found = expected;
         if self.random != 0 {
             self.memory.read_exact_at(&mut found, self.random).map_err(lost)?;
@@ -79,7 +85,10 @@ impl Run<'_> {
         let is_null = self.field(stat, number)? == rustix::fs::makedev(1, 3);
         let others = [(number, !is_null), (block_size, is_stream)];
         let others = others.into_iter().filter_map(|(field, varies)| varies.then_some(field));
-        for field in [inode, user, group].into_iter().chain(others) {
+        for field in [inode, user, group] {
+            self.set_field(stat, field, self.field(stat, field)? ^ self.mask)?;
+        }
+        for field in others {
             self.set_field(stat, field, self.field(stat, field)? + 1)?;
         }
         // A placeholder lies on no device. What tests write, as a rule, does.
