@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 
 use hotstart_launch::{Group, Launcher};
 use hotstart_model::Script;
-use hotstart_shell::{FileChecks, Starts};
+use hotstart_shell::{FileChecks, KnownFileCheck, Starts};
 use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, getpgrp, setpgid};
 
@@ -35,9 +35,10 @@ fn serve() -> io::Result<()> {
     let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     let home = getpgrp();
+    let mut known = None;
     while let Ok(order) = receive::<Order<Script>>(&stream) {
         let group = Pid::from_raw(order.group).ok_or(io::ErrorKind::InvalidData)?;
-        let ran = setpgid(None, Some(group)).map_err(io::Error::from).and_then(|()| run(order));
+        let ran = setpgid(None, Some(group)).map_err(io::Error::from).and_then(|()| run(order, &mut known));
         // The group of a test should be empty after it, so that it can be another test's.
         let is_home = setpgid(None, Some(home)).is_ok();
         match ran {
@@ -56,18 +57,31 @@ fn serve() -> io::Result<()> {
     Ok(())
 }
 
+/// FileChecks as they are known. To look at their files takes as long as some tests, and the child has a copy of its own.
+type Known = (Vec<KnownFileCheck>, FileChecks);
+
+/// Returns what decides FileChecks.
+#[cfg(target_arch = "x86_64")]
+fn decider(known: &mut Option<Known>, told: Vec<KnownFileCheck>) -> &FileChecks {
+    let is_same = |(before, filechecks): &Known| *before == told && filechecks.is_fresh();
+    if !known.as_ref().is_some_and(is_same) {
+        *known = None;
+    }
+    &known.get_or_insert_with(|| (told.clone(), FileChecks::knowing(told))).1
+}
+
 /// Returns the answer, and the record as text.
 #[cfg(target_arch = "x86_64")]
-fn run(order: Order<Script>) -> io::Result<(Answer, Vec<u8>)> {
+fn run(order: Order<Script>, known: &mut Option<Known>) -> io::Result<(Answer, Vec<u8>)> {
     let Order { script, is_known, filechecks, .. } = order;
     let mut record = File::from(rustix::fs::memfd_create("record", MemfdFlags::CLOEXEC)?);
     let (launcher, group) = (Launcher::new(), Group::of_job(0));
     group.settle();
-    let filechecks = filechecks.map(FileChecks::knowing);
+    let filechecks = filechecks.map(|told| decider(known, told));
     let run = || {
-        let starts = Starts { launcher: &launcher, group: &group, filechecks: filechecks.as_ref() };
+        let starts = Starts { launcher: &launcher, group: &group, filechecks };
         let transcript = hotstart_shell::run_script_with(&script, starts);
-        let uses = filechecks.as_ref().map(FileChecks::uses).unwrap_or_default();
+        let uses = filechecks.map(FileChecks::uses).unwrap_or_default();
         // One write: each call of a traced process costs more than it does elsewhere.
         let text = serde_json::to_vec::<Record>(&(transcript, uses)).map_err(io::Error::from);
         u8::from(text.and_then(|text| (&record).write_all(&text)).is_err())
@@ -83,6 +97,6 @@ fn run(order: Order<Script>) -> io::Result<(Answer, Vec<u8>)> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn run(_: Order<Script>) -> io::Result<(Answer, Vec<u8>)> {
+fn run(_: Order<Script>, _: &mut Option<Known>) -> io::Result<(Answer, Vec<u8>)> {
     Err(io::Error::other("tracing needs x86-64"))
 }

@@ -20,7 +20,7 @@ use super::trust::{Ignored, Mark, Tool, Verdict};
 use super::{FileChecks, battery, limits};
 
 /// A FileCheck whose answers to the battery are known.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownFileCheck {
     program: PathBuf,
     loader: Vec<(OsString, OsString)>,
@@ -102,10 +102,19 @@ impl FileChecks {
         filechecks.log = Some(Mutex::default());
         for mut known in known {
             let refusal = (!known.is_trusted).then(|| "it is not trusted".to_owned());
-            let marks = std::mem::take(&mut known.marks).into();
-            filechecks.trust.settle(&known.into_tool(), Ok(Verdict { refusal, marks }));
+            let marks: Arc<[Mark]> = std::mem::take(&mut known.marks).into();
+            let tool = known.into_tool();
+            if refusal.is_none() {
+                filechecks.trust.hold(&tool, &marks);
+            }
+            filechecks.trust.settle(&tool, Ok(Verdict { refusal, marks }));
         }
         filechecks
+    }
+
+    /// Whether the files of what is known are as they were when [`knowing`](FileChecks::knowing) was called.
+    pub fn is_fresh(&self) -> bool {
+        self.trust.is_held()
     }
 
     /// Returns what this process has done, for the other one.

@@ -6,6 +6,7 @@
 
 mod battery;
 mod elsewhere;
+mod held;
 mod limits;
 mod passes;
 mod python;

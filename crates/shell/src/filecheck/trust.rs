@@ -18,6 +18,7 @@ use hotstart_inputs::Input;
 use hotstart_model::Environment;
 use serde::{Deserialize, Serialize};
 
+use super::held::Held;
 use super::passes::Hash;
 use super::{python, question, store};
 
@@ -176,6 +177,8 @@ pub(super) struct Trust {
     changed: Condvar,
     /// Whether someone tests what is pending. Changes only while `tools` is locked.
     is_testing: AtomicBool,
+    /// What tells that the files of FileChecks are as they were.
+    held: HashMap<Tool, Held>,
 }
 
 impl Trust {
@@ -186,11 +189,24 @@ impl Trust {
             tools: Mutex::default(),
             changed: Condvar::new(),
             is_testing: AtomicBool::new(false),
+            held: HashMap::new(),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Tool, State>> {
         self.tools.lock().expect("no panic while locked")
+    }
+
+    /// Holds the files of a FileCheck, so that its uses need not ask for each by its path.
+    pub fn hold(&mut self, tool: &Tool, marks: &[Mark]) {
+        if let Some(held) = Held::new(marks) {
+            self.held.insert(tool.clone(), held);
+        }
+    }
+
+    /// Whether nothing that is held has changed.
+    pub fn is_held(&self) -> bool {
+        self.held.values().all(Held::is_unchanged)
     }
 
     /// Has FileChecks tested early, since there are so many tests that this pays.
@@ -219,7 +235,8 @@ impl Trust {
         };
         // A Python script has hundreds of files.
         drop(tools);
-        if !verdict.marks.iter().all(Mark::is_current) {
+        let is_held = self.held.get(tool).is_some_and(Held::is_unchanged);
+        if !is_held && !verdict.marks.iter().all(Mark::is_current) {
             self.lock().insert(tool.clone(), State::Used(1));
             return Err(NOT_YET);
         }
