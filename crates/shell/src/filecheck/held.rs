@@ -10,10 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat};
 
+use super::store::RECENT;
 use super::trust::Mark;
-
-/// A file changed within this many seconds may change again within one tick of the clock that stamps it.
-const RECENT: i64 = 2;
 
 /// Everything on the way to some paths, and what the kernel says of it.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use hotstart_filecheck::battery;
 use super::trust::{Aspect, Mark, Tool, Verdict};
 
 /// A file changed within this many seconds may change again within one tick of the clock that stamps it.
-const RECENT: i64 = 2;
+pub(super) const RECENT: i64 = 2;
 
 /// Returns where the verdict on this FileCheck is stored.
 pub(super) fn file(dir: &Path, tool: &Tool) -> PathBuf {
