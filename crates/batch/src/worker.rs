@@ -54,7 +54,7 @@ fn run_order(order: Order) -> Result<Vec<Option<Ended>>, String> {
     };
     let launcher = Arc::new(launcher.with_policy(policy));
     let filechecks =
-        is_warm.then(|| FileChecks::new(Arc::clone(&launcher), cache_directory()).expecting(count));
+        is_warm.then(|| FileChecks::new(Arc::clone(&launcher), cache_directory()).expecting(count, false));
     let filechecks = filechecks.map(Arc::new);
     let source = Source { ended: scripts.iter().map(|_| Mutex::default()).collect(), scripts };
     let settings = RunSettings {

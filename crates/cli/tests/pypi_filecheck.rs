@@ -150,3 +150,28 @@ fn it_is_believed_as_long_as_nothing_has_changed() {
     let text = space.test();
     assert!(text.contains("is always run: it is no script that pip or uv writes"), "{text}");
 }
+
+#[test]
+fn one_that_does_not_end_when_traced_is_ended_and_not_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+    let write = |name: &str, text: &str| {
+        fs::write(at(name), text).unwrap();
+        fs::set_permissions(at(name), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let unique = format!("600.{}", std::process::id());
+    write("python", &format!("#!/bin/sh\nsleep {unique}\n"));
+    write("filecheck", &format!("#!{}\n{WRAPPER}", at("python").display()));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotstart"));
+    command.arg("filecheck").arg("--filecheck").arg(at("filecheck")).arg("--test");
+    let output = command.env("HOTSTART_CACHE_DIR", at("cache")).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.ends_with("is always run: what it looks at cannot be told\n"), "{output:?}");
+    let is_ours = |process: &PathBuf| {
+        let words = fs::read(process.join("cmdline")).unwrap_or_default();
+        words.split(|&byte| byte == 0).any(|word| word == unique.as_bytes())
+    };
+    let left: Vec<_> =
+        fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()).filter(is_ours).collect();
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -138,7 +138,8 @@ impl Execute for Processes<'_> {
         let group = Arc::new(Group::of_job(job.0));
         let _room = descriptors::reserve(needed(script) + STAGE, || self.watch.is_killed());
         let filechecks = self.filechecks.as_deref();
-        let how = How { is_known: false, filechecks: filechecks.and_then(FileChecks::known) };
+        let filechecks_known = filechecks.and_then(FileChecks::known);
+        let how = How { filechecks: filechecks_known, ..How::default() };
         let own = script.timeout.map(|limit| Instant::now() + limit);
         let deadline = [own, self.deadline].into_iter().flatten().min();
         let (mut traced, Did { uses, own }) = {

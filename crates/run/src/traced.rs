@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use hotstart_inputs::Input;
 use hotstart_launch::{Child, EnvBlock, Group, Launcher, ProcessGroup, Spec};
@@ -66,30 +67,25 @@ pub(crate) struct Answer {
 
 /// Runs a script traced. The directories that it needs are made before, so that they do not count as its own.
 pub fn trace(script: &Script, launcher: &Launcher, group: &Group) -> Result<Traced, TraceError> {
-    watched(script, false, launcher, group)
+    once(script, How::default(), launcher, group)
 }
 
 /// Runs a program traced, and returns its inputs if it passes without output and they can be told. If its source `is_known`, the time,
-/// random numbers and the like do not matter to it.
+/// random numbers and the like do not matter to it. One that runs longer than the script's timeout is ended, and has none.
 pub fn inputs_of_program(
     script: &Script,
     launcher: &Launcher,
     group: &Group,
     is_known: bool,
 ) -> Option<Vec<Input>> {
-    let Traced { transcript, inputs } = watched(script, is_known, launcher, group).ok()?;
+    let how = How { is_known, filechecks: None, limit: script.timeout };
+    let Traced { transcript, inputs } = once(script, how, launcher, group).ok()?;
     let is_silent = transcript.stdout.is_empty() && transcript.stderr.is_empty();
     (transcript.exit_code == Some(0) && is_silent).then_some(inputs.ok()?)
 }
 
-fn watched(
-    script: &Script,
-    is_known: bool,
-    launcher: &Launcher,
-    group: &Group,
-) -> Result<Traced, TraceError> {
+fn once(script: &Script, how: How, launcher: &Launcher, group: &Group) -> Result<Traced, TraceError> {
     let home = Group::new();
-    let how = How { is_known, filechecks: None };
     Tracers::new(launcher, &home).run(script, how, group).map(|(traced, _)| traced)
 }
 
@@ -100,6 +96,8 @@ pub(crate) struct How {
     pub is_known: bool,
     /// What is known of FileChecks. `None` if every FileCheck runs.
     pub filechecks: Option<Vec<KnownFileCheck>>,
+    /// The longest that it may take. `None` if somebody else watches over the group.
+    pub limit: Option<Duration>,
 }
 
 /// What a traced run has done besides.
@@ -178,11 +176,13 @@ impl<'l> Tracer<'l> {
             ProcessGroup::Join(pgid) => (pgid, pgid),
             _ => (0, rustix::process::getpgrp().as_raw_nonzero().get()),
         };
+        let How { is_known, filechecks, limit } = how;
+        // One that does not answer in time is lost, and ends when this is dropped.
+        self.stream.set_read_timeout(limit).map_err(refused)?;
         let pid = self.child.as_ref().map_or(0, Child::pid);
         if !group.lend(pid, pgid) {
             return Err(TraceError::Lost);
         }
-        let How { is_known, filechecks } = how;
         let told = self.tell(&Order { script, is_known, group: number, filechecks });
         group.release(pid);
         match told {

@@ -220,7 +220,7 @@ fn a_program_that_only_has_the_name_is_never_believed() {
 #[test]
 fn a_program_under_test_starts_before_its_input_is_complete() {
     let dir = tempfile::tempdir().unwrap();
-    let filechecks = FileChecks::new(Arc::new(Launcher::new()), None).expecting(1000);
+    let filechecks = FileChecks::new(Arc::new(Launcher::new()), None).expecting(1000, false);
     // The battery never ends: nobody runs it.
     filechecks.begin_testing();
     let env: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();

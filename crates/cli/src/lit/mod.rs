@@ -36,7 +36,7 @@ use hotstart_report::{Bar, Diagnostics, Levels, Reporter, Results, Settings, Sin
 use hotstart_run::{Checks, Replay, RunSettings};
 use hotstart_shell::FileChecks;
 
-use crate::args::{self, Invocation, LitOptions, Request};
+use crate::args::{self, Invocation, LitOptions, Remember, Request};
 use crate::exit_code::{self, ERROR, SUCCESS};
 use asked::Asked;
 use conclude::Conclusion;
@@ -271,7 +271,8 @@ impl Session<'_> {
     fn filechecks(&self, discovered: &Discovered, launcher: &Arc<Launcher>) -> Arc<FileChecks> {
         let tests = discovered.selection.tests().len();
         let filechecks = FileChecks::new(Arc::clone(launcher), cache_directory());
-        let filechecks = filechecks.observing(hotstart_run::inputs_of_program).expecting(tests);
+        let are_traced = self.options.own.remember != Remember::Nothing;
+        let filechecks = filechecks.observing(hotstart_run::inputs_of_program).expecting(tests, are_traced);
         let remembered = cache_directory().filter(|_| !self.options.own.no_check_cache);
         Arc::new(match remembered {
             Some(dir) => filechecks.remembering(&dir, REMEMBERED_SAMPLE),

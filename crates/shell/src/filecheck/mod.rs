@@ -45,6 +45,8 @@ pub(crate) use waiting::{Started, Waiting};
 
 /// A run of so many tests uses its FileCheck often enough to have it tested at once.
 const MANY_TESTS: usize = 500;
+/// The same where tests are traced: each start of FileCheck costs several times as much there, and none can be warm.
+const MANY_TRACED_TESTS: usize = 100;
 
 /// How long a FileCheck waits for the end of the battery that tests it. The battery takes a tenth of a second, and saves a run that may
 /// take as long.
@@ -141,9 +143,9 @@ impl FileChecks {
         }
     }
 
-    /// Expects so many tests.
-    pub fn expecting(mut self, tests: usize) -> Self {
-        if tests >= MANY_TESTS {
+    /// Expects so many tests, which may be traced.
+    pub fn expecting(mut self, tests: usize, are_traced: bool) -> Self {
+        if tests >= if are_traced { MANY_TRACED_TESTS } else { MANY_TESTS } {
             self.trust.test_early();
         }
         self
@@ -517,7 +519,7 @@ mod tests {
         let program = dir.join("FileCheck");
         fs::write(&program, "").unwrap();
         fs::write(dir.join("check"), "CHECK: a\n").unwrap();
-        let checks = FileChecks::new(Arc::new(Launcher::new()), None).expecting(MANY_TESTS);
+        let checks = FileChecks::new(Arc::new(Launcher::new()), None).expecting(MANY_TESTS, false);
         checks.begin_testing();
         (checks, program)
     }
