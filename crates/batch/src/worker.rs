@@ -73,9 +73,9 @@ fn run_order(order: Order) -> Result<Vec<Option<Ended>>, String> {
         order: Turns::default(),
         serially: None,
     };
-    let (checks, verdicts) = (Checks::sampled(VERIFY), VerdictTable::default());
-    let run = || run_jobs(&source, &launcher, &settings, &checks, &verdicts, &Interrupt::new(), &source);
-    let end = while_testing(filechecks.as_deref(), run);
+    let (checks, verdicts, interrupt) = (Checks::sampled(VERIFY), VerdictTable::default(), Interrupt::new());
+    let run = || run_jobs(&source, &launcher, &settings, &checks, &verdicts, &interrupt, &source);
+    let end = while_testing(filechecks.as_deref(), &interrupt, run);
     if end != RunEnd::Completed {
         return Err("the batch was cut short".to_owned());
     }

@@ -1,11 +1,15 @@
 //! Tests the installed FileChecks while tests run.
 //!
 //! One thread waits for a FileCheck that was used often enough. A test that has begun is completed after the run, so that the next
-//! run has its result; a run of few tests never begins one.
+//! run has its result, unless the user has interrupted the run; a run of few tests never begins one.
 
+use std::sync::Arc;
 use std::thread;
 
 use hotstart_shell::FileChecks;
+
+use crate::interrupt::Interrupt;
+use crate::watch::Watch;
 
 /// Ends the testing when it is dropped, also by a panic: the thread would otherwise wait for ever.
 struct Testing<'f>(&'f FileChecks);
@@ -17,8 +21,15 @@ impl Drop for Testing<'_> {
 }
 
 /// Runs `run`, and meanwhile tests the FileChecks that were used often enough.
-pub fn while_testing<R>(filechecks: Option<&FileChecks>, run: impl FnOnce() -> R) -> R {
+pub fn while_testing<R>(
+    filechecks: Option<&FileChecks>,
+    interrupt: &Interrupt,
+    run: impl FnOnce() -> R,
+) -> R {
     let Some(filechecks) = filechecks else { return run() };
+    let watch = Arc::new(Watch::default());
+    let _watched = watch.over(filechecks.group(), None);
+    interrupt.reaches(&watch);
     thread::scope(|scope| {
         filechecks.begin_testing();
         let _testing = Testing(filechecks);

@@ -401,7 +401,7 @@ impl Session<'_> {
         let verdicts = &discovered.verdicts;
         let run =
             || hotstart_run::run(plan, launcher, &run_settings, checks, verdicts, &interrupt, &reporter);
-        let run = || hotstart_run::while_testing(tally.filechecks.as_deref(), run);
+        let run = || hotstart_run::while_testing(tally.filechecks.as_deref(), &interrupt, run);
         let end = match self.options.console.is_live() {
             true => ticker::while_ticking(TICK, &|| reporter.tick(), run),
             false => run(),

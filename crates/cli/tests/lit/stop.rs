@@ -1,7 +1,7 @@
 //! Ctrl-C and other early ends of a run.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::suite::{Run, Suite};
@@ -78,3 +78,45 @@ fn the_run_ends_after_as_many_failures_as_asked() {
     let run = suite.run(&["-j1", "--order=lexical", "--max-failures=1", "."]);
     run.ends_with(1).warns("reached maximum number of test failures").says("  Skipped: 2");
 }
+
+/// So many tests have a FileCheck tested at its first use. This one has only the name, and each case would be waited for.
+#[test]
+fn ctrl_c_ends_the_test_of_a_filecheck() {
+    let suite = Suite::new("");
+    let (source, pid) = (suite.file("waits.c", WAITS), suite.path("pid"));
+    let define = format!("-DPID=\"{}\"", pid.display());
+    let built =
+        Command::new("cc").arg(define).arg("-o").args([suite.path("FileCheck"), source]).output().unwrap();
+    assert!(built.status.success(), "{built:?}");
+    (0..500).for_each(|number| drop(suite.file(&format!("b{number}.test"), "RUN: true\n")));
+    suite.file("a.test", "RUN: %S/FileCheck %s --input-file %s\nRUN: sleep 1000\n");
+    let mut command = suite.command(&["-j1", "--order=lexical", "."]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hotstart starts");
+    let waits = await_text(&pid);
+    let begun = Instant::now();
+    let runner = rustix::process::Pid::from_raw(child.id() as i32).expect("a process number");
+    rustix::process::kill_process(runner, rustix::process::Signal::INT).expect("the runner is there");
+    let run = Run::from(child.wait_with_output().expect("hotstart ends"));
+    assert!(begun.elapsed() < Duration::from_secs(9), "{run:#?}");
+    await_end_of(waits.trim().parse().expect("a process number"));
+    run.says("  Skipped: 501");
+}
+
+/// Waits for ever unless it has the arguments of a test.
+const WAITS: &str = r#"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    FILE *file;
+    while (--count > 0)
+        if (strstr(words[count], "a.test"))
+            return 0;
+    file = fopen(PID, "w");
+    fprintf(file, "%d\n", (int)getpid());
+    fclose(file);
+    for (;;)
+        pause();
+}
+"#;

@@ -64,7 +64,7 @@ pub struct FileChecks {
     /// Starts the FileChecks that the battery tests.
     launcher: Arc<Launcher>,
     /// The group of their processes.
-    group: Group,
+    group: Arc<Group>,
     trust: Trust,
     /// Tells which files a Python script looks at. `None` if none is put to the test.
     observe: Option<Observe>,
@@ -129,7 +129,7 @@ impl FileChecks {
     pub fn new(launcher: Arc<Launcher>, dir: Option<PathBuf>) -> Self {
         FileChecks {
             launcher,
-            group: Group::new(),
+            group: Arc::new(Group::new()),
             trust: Trust::new(dir.map(|dir| dir.join("filecheck"))),
             observe: None,
             passes: None,
@@ -194,6 +194,11 @@ impl FileChecks {
             let verdict = battery::verdict(&tool, self);
             self.trust.settle(&tool, verdict);
         }
+    }
+
+    /// The processes of FileChecks that are tested. Once they are killed, no FileCheck is tested any more.
+    pub fn group(&self) -> &Arc<Group> {
+        &self.group
     }
 
     /// Announces a thread that calls [`test_pending`](FileChecks::test_pending).
