@@ -29,10 +29,15 @@
 #define HS_ROOM 2500
 /* Words of a tool in which its constructors may keep the number of arguments. */
 #define HS_COUNTS_MAX 8
-/* Words of a request that tell what a cold process has on its stack below main's frame: how many words of bits follow; these, a bit for
- * each word of the stack; and numbers, with their places. */
-#define HS_RESIDUE_MAX 1089
+/* Words of a request that tell what a cold process has on its stack around main's frame: how many words of bits follow, and above the lower
+ * half how many words behind them; the bits, one for each word below the frame; what is above it, word by word, with HS_ABOVE_* in the
+ * highest 16 bits; and numbers below the frame, with their places. */
+#define HS_RESIDUE_MAX 1153
 #define HS_RESIDUE_BITS 64 /* of these */
+#define HS_RESIDUE_ABOVE 64
+#define HS_ABOVE_NUMBER 1
+#define HS_ABOVE_PLACE 2 /* so many bytes above the frame's beginning */
+#define HS_ABOVE_SOMETHING 3
 
 /* Findings at the snapshot by which a fork would differ from a fresh process. */
 enum hs_doubt {
@@ -77,10 +82,10 @@ struct hs_limit {
 #define HS_UMASK_KEEP 0xffffffffu
 
 /* Runner to zygote. Descriptors come as SCM_RIGHTS. Followed by `limit_count` hs_limit, `count_count` uint64
- * addresses of words in which the tool keeps the number of arguments, `residue_count` uint64 with a bit for each word of the stack below
- * main's frame (both to a zygote only, whose workers know them from it), `fd_count` int32 numbers that the descriptors shall have, then
+ * addresses of words in which the tool keeps the number of arguments, `residue_count` uint64 that tell of the stack around main's frame
+ * (both to a zygote only, whose workers know them from it), `fd_count` int32 numbers that the descriptors shall have, then
  * strings, each ended by a NUL: cwd, arguments, environment. The lowest bit of the first part is that of the word right below the frame.
- * A word without a bit is zero in a cold process, and so are all behind the last. */
+ * A word below the frame without a bit is zero in a cold process, and so are all behind the last. */
 struct hs_request {
     uint32_t version;
     uint32_t length; /* of the whole message */

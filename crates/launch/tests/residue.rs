@@ -67,7 +67,7 @@ fn check(warm: &[Launcher], tool: &Victim, case: &Case, cold: &[String], fits: i
 }
 
 fn launchers() -> [Launcher; 2] {
-    let names = ["residue", "unset"];
+    let names = ["residue", "unset", "above"];
     [warm_launcher(&names), resetting_launcher(&names)]
 }
 
@@ -79,6 +79,39 @@ fn a_constructor_that_forgets_to_set_a_variable_finds_what_it_finds_in_a_cold_pr
         let cold = cold_ones(&Launcher::new(), &tool, &case);
         assert!(cold.iter().all(|left| left.contains('1')), "nothing is left");
         check(&launchers(), &tool, &case, &cold, |left, cold| left == cold);
+    }
+}
+
+/// libc's frames have the number of arguments and main's address, which are not those that a zygote is started with.
+#[test]
+fn above_mains_frame_is_what_is_there_in_a_cold_process() {
+    let tool = built("above", &["-O1"]);
+    let told = |launcher: &Launcher, words: &[&str], is_warm| {
+        let (ran, exit) = start(launcher, &tool, &case(words));
+        assert_eq!((ran.status, exit.via.is_warm()), (Status::Exited(0), is_warm), "{exit:?}");
+        ran.stdout.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (cold, warm) = (Launcher::new(), launchers());
+    for arguments in [&[][..], &["one"], &["one", "two", "three"]] {
+        let first = told(&cold, arguments, false);
+        assert!(first.contains(&"main".to_owned()), "{first:?}");
+        // What ld.so has left there may depend on where the stack begins.
+        let mut are_always = vec![true; first.len()];
+        for _ in 0..50 {
+            let same =
+                told(&cold, arguments, false).into_iter().zip(&first).map(|(one, other)| one == *other);
+            are_always.iter_mut().zip(same).for_each(|(always, same)| *always &= same);
+        }
+        for launcher in &warm {
+            for round in 0..ROUNDS {
+                let found = told(launcher, arguments, true);
+                let mut words = found.iter().zip(&first).zip(&are_always);
+                assert!(
+                    words.all(|((found, cold), is_always)| found == cold || !is_always),
+                    "{round}: {found:?}, {first:?}"
+                );
+            }
+        }
     }
 }
 

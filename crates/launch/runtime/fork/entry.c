@@ -58,11 +58,21 @@ uint64_t hs_frame_flags;
 /* Jumped to in place of main. */
 static int note_and_halt(int argc, char **argv, char **envp);
 
-/* When libc calls main, it has main's arguments, and main's address, in other registers as well. In a zygote these are the zygote's own.
- * Each run has to find what a fresh process would. A zygote's number of arguments is so large that no register has it by chance. */
+/* When libc calls main, it has main's arguments, and main's address, in other registers as well, and in its own frames above main's. In a
+ * zygote these are the zygote's own. Each run has to find what a fresh process would. A zygote's number of arguments is so large that no
+ * register has it by chance, and no half of a word. */
 enum meaning { OTHER, ARGC, ARGV, ENVP, MAIN };
 enum { KEPT = sizeof hs_frame.kept / sizeof *hs_frame.kept, REST = sizeof hs_frame_rest / sizeof *hs_frame_rest };
 static enum meaning meanings[KEPT + REST];
+
+/* Words of libc's frames, and halves of words that are the number of arguments. glibc 2.36 has three of them. */
+enum { ABOVE_MAX = 64 };
+static struct {
+    uintptr_t *word;
+    enum meaning meaning;
+} above[ABOVE_MAX];
+static int *halves[ABOVE_MAX];
+static size_t above_count, halves_count;
 
 static uintptr_t *noted(size_t which)
 {
@@ -80,17 +90,45 @@ static enum meaning meaning_of(uintptr_t word, const struct hs_start *start)
     return word == (uintptr_t)note_and_halt ? MAIN : OTHER;
 }
 
+/* What is between main's frame and the number of arguments that the kernel has laid there. */
+static void note_above(const struct hs_start *start)
+{
+    const uintptr_t end = (uintptr_t)(start->argv - 1);
+    for (uintptr_t at = hs_frame.stack; at < end; at += sizeof(uintptr_t)) {
+        uintptr_t *const word = (uintptr_t *)at;
+        const enum meaning meaning = meaning_of(*word, start);
+        if (meaning != OTHER && above_count < ABOVE_MAX) {
+            above[above_count].word = word;
+            above[above_count++].meaning = meaning;
+        }
+        for (int *half = (int *)at; meaning == OTHER && half < (int *)(word + 1); half++)
+            if (*half == start->argc && halves_count < ABOVE_MAX)
+                halves[halves_count++] = half;
+    }
+}
+
+static void give(uintptr_t *word, enum meaning meaning, const struct hs_call *call)
+{
+    switch (meaning) {
+    case OTHER: break;
+    case ARGC: *word = (uintptr_t)call->argc; break;
+    case ARGV: *word = (uintptr_t)call->argv; break;
+    case ENVP: *word = (uintptr_t)call->envp; break;
+    case MAIN: *word = (uintptr_t)hs_real_main; break;
+    }
+}
+
 void hs_frame_give(const struct hs_call *call)
 {
 #ifndef HS_WITHOUT_KEPT
     for (size_t i = 0; i < KEPT + REST; i++)
-        switch (meanings[i]) {
-        case OTHER: break;
-        case ARGC: *noted(i) = (uintptr_t)call->argc; break;
-        case ARGV: *noted(i) = (uintptr_t)call->argv; break;
-        case ENVP: *noted(i) = (uintptr_t)call->envp; break;
-        case MAIN: *noted(i) = (uintptr_t)hs_real_main; break;
-        }
+        give(noted(i), meanings[i], call);
+#endif
+#ifndef HS_WITHOUT_ABOVE
+    for (size_t i = 0; i < above_count; i++)
+        give(above[i].word, above[i].meaning, call);
+    for (size_t i = 0; i < halves_count; i++)
+        *halves[i] = call->argc;
 #endif
 }
 
@@ -100,6 +138,7 @@ __attribute__((used)) static void stop(int argc, char **argv, char **envp)
     first.start = (struct hs_start){argc, argv, envp};
     for (size_t i = 0; i < KEPT + REST; i++)
         meanings[i] = meaning_of(*noted(i), &first.start);
+    note_above(&first.start);
     hs_stack_free = hs_frame.stack;
     hs_first_errno = errno;
     serve();

@@ -22,11 +22,18 @@ pub(crate) const UMASK_KEEP: u32 = u32::MAX;
 pub(crate) const ROOM: usize = 2500;
 /// Most words of a tool in which its constructors may keep the number of arguments.
 pub(crate) const COUNTS_MAX: usize = 8;
-/// Most words in which a request tells what a cold process has on its stack below `main`'s frame.
-pub(crate) const RESIDUE_MAX: usize = 1089;
-/// How many of these are bits, each for a word of the stack, and how many are numbers. The first word tells how many are bits.
+/// Most words in which a request tells what a cold process has on its stack below and above `main`'s frame.
+pub(crate) const RESIDUE_MAX: usize = 1153;
+/// How many of these are bits, each for a word below the frame, how many are words above it, and how many are numbers. The first word tells
+/// how many are bits, and above its lower half how many are words.
 pub(crate) const RESIDUE_BITS: usize = 64;
-pub(crate) const RESIDUE_NUMBERS: usize = RESIDUE_MAX - RESIDUE_BITS - 1;
+pub(crate) const RESIDUE_ABOVE: usize = 64;
+pub(crate) const RESIDUE_NUMBERS: usize = RESIDUE_MAX - RESIDUE_BITS - RESIDUE_ABOVE - 1;
+/// What a word above the frame is, in its highest 16 bits: a number, so far from the frame, or something else that is not zero. Otherwise
+/// nothing is known of it.
+pub(crate) const ABOVE_NUMBER: u64 = 1;
+pub(crate) const ABOVE_PLACE: u64 = 2;
+pub(crate) const ABOVE_SOMETHING: u64 = 3;
 /// Flag of a request: the fork becomes a persistent process.
 pub(crate) const REQUEST_WORKER: u32 = 1;
 /// Flag of a request to a persistent process: audit before the end is reported.
@@ -318,6 +325,10 @@ mod tests {
             "HS_COUNTS_MAX",
             "HS_RESIDUE_MAX",
             "HS_RESIDUE_BITS",
+            "HS_RESIDUE_ABOVE",
+            "HS_ABOVE_NUMBER",
+            "HS_ABOVE_PLACE",
+            "HS_ABOVE_SOMETHING",
             "sizeof(struct hs_end)",
             "HS_STAGE_RESET",
             "HS_REQUEST_AUDIT",
@@ -413,6 +424,10 @@ mod tests {
             COUNTS_MAX as i64,
             RESIDUE_MAX as i64,
             RESIDUE_BITS as i64,
+            RESIDUE_ABOVE as i64,
+            ABOVE_NUMBER as i64,
+            ABOVE_PLACE as i64,
+            ABOVE_SOMETHING as i64,
             END_SIZE as i64,
             STAGE_RESET as i64,
             REQUEST_AUDIT as i64,

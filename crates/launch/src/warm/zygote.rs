@@ -15,6 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::eligible::Traits;
 use super::exe;
 use super::files::Files;
+use super::identity::Aspect;
 use super::observe::stdio::{self, Class, Stand};
 use super::observe::{Observed, counts};
 use super::refused::Size;
@@ -213,6 +214,8 @@ impl Zygote {
         if !files.are_mapped(ready.object_count as usize + 1, self.pid) {
             return Err(Reason::FilesChanging);
         }
+        // A mount may forbid it from now on, and no file changes by that.
+        files.watch_for(&spec.program, Aspect::Access(libc::X_OK as u8));
         traits.python.iter().for_each(|script| files.watch_exe(&script.interpreter, &self.exe));
         observed.iter().for_each(|observed| files.join(&observed.files));
         let mut traits = traits.clone();

@@ -1,9 +1,12 @@
-//! What a cold process has on its stack below `main`'s frame, where a program may read it by mistake.
+//! What a cold process has on its stack around `main`'s frame, where a program may read it by mistake.
 //!
 //! ld.so leaves more there if it has a library to preload, as it has in a zygote. So the program is run once more, without the runtime,
 //! to its `main`, twice. The runtime then makes zero in a zygote what is zero there, and writes the numbers that both runs have
 //! (`runtime/fork/residue.c`): an uninitialised counter is the same in each fresh process. These runs are not judged: they do what the
 //! others have done. What they have computed is compared as well (`plain`).
+//!
+//! Above the frame are libc's own, up to the arguments. They have words that libc has not written: what ld.so has left there is given, too,
+//! where both runs have the same number or the same distance.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -67,8 +70,8 @@ impl Main {
     }
 }
 
-/// Returns what these two cold runs have left on their stacks when `main` begins, as the runtime is told: how many words of bits follow; a
-/// bit for each word that is not zero; and the numbers, each below its place.
+/// Returns what these two cold runs have left on their stacks when `main` begins, as the runtime is told: how many words of bits follow,
+/// and of what is above; a bit for each word below that is not zero; what is above; and the numbers below, each with its place above it.
 pub(super) fn of_cold(runs: [&Run<'_>; 2], main: &Main) -> Result<Vec<u64>, Refusal> {
     let first = left_by(runs[0], main)?;
     let numbers = numbers(&first, &left_by(runs[1], main)?);
@@ -76,7 +79,41 @@ pub(super) fn of_cold(runs: [&Run<'_>; 2], main: &Main) -> Result<Vec<u64>, Refu
         return refuse(Reason::ConstructorCall, format!("{} numbers are left on its stack", numbers.len()));
     }
     let bits = bits(&first);
-    Ok([vec![bits.len() as u64], bits, numbers].concat())
+    let above = above([&above_of(runs[0], main)?, &above_of(runs[1], main)?]);
+    Ok([vec![bits.len() as u64 | (above.len() as u64) << 32], bits, above, numbers].concat())
+}
+
+/// A stack from the beginning of `main`'s frame up to the arguments, or as much as the runtime can be told of.
+struct Above {
+    stack: u64,
+    words: Vec<u64>,
+}
+
+fn above_of(run: &Run<'_>, main: &Main) -> Result<Above, Refusal> {
+    let stack = run.block.start.wrapping_sub(main.depth);
+    let mut bytes = vec![0; (main.depth as usize).min(wire::RESIDUE_ABOVE * WORD) / WORD * WORD];
+    match run.memory.read_exact_at(&mut bytes, stack) {
+        Ok(()) => Ok(Above { stack, words: words(&bytes).into_iter().rev().collect() }),
+        Err(error) => refuse(Reason::NotObserved, error.to_string()),
+    }
+}
+
+/// Returns what each word is in both: they have different numbers of arguments.
+fn above(both: [&Above; 2]) -> Vec<u64> {
+    let is_number = |word: u64| word < 1 << PLACE;
+    let is_place = |distance: u64| distance < (wire::RESIDUE_ABOVE * WORD) as u64;
+    let kind = |(&one, &other): (&u64, &u64)| {
+        let distances = [one.wrapping_sub(both[0].stack), other.wrapping_sub(both[1].stack)];
+        match (one, other) {
+            _ if one == other && is_number(one) => wire::ABOVE_NUMBER << PLACE | one,
+            _ if distances[0] == distances[1] && is_place(distances[0]) => {
+                wire::ABOVE_PLACE << PLACE | distances[0]
+            }
+            (0, _) | (_, 0) => 0,
+            _ => wire::ABOVE_SOMETHING << PLACE,
+        }
+    };
+    both[0].words.iter().zip(&both[1].words).map(kind).collect()
 }
 
 /// Starts the program cold, with so many arguments, and runs it to its `main`.
@@ -142,11 +179,13 @@ fn below(run: &Run<'_>, stack: u64) -> Result<Vec<u8>, Refusal> {
     }
 }
 
+/// Returns the words, the last one first.
+fn words(bytes: &[u8]) -> Vec<u64> {
+    bytes.rchunks_exact(WORD).map(|word| u64::from_ne_bytes(word.try_into().expect("a word"))).collect()
+}
+
 /// Returns what both have at the same place, each below that: no address, as these differ from one process to the next.
 fn numbers(one: &[u8], other: &[u8]) -> Vec<u64> {
-    let words = |bytes: &[u8]| -> Vec<u64> {
-        bytes.rchunks_exact(WORD).map(|word| u64::from_ne_bytes(word.try_into().expect("a word"))).collect()
-    };
     let both = words(one).into_iter().zip(words(other)).enumerate();
     let numbers = both.filter(|(_, (one, other))| one == other && (1..1 << PLACE).contains(one));
     numbers.map(|(place, (number, _))| (place as u64) << PLACE | number).collect()
@@ -229,6 +268,18 @@ mod tests {
             &stack(&[0, 6, 0x7ffe_0000_0000, 75392, 1 << 45]),
         );
         assert_eq!(found, [3 << PLACE | 75392, 4 << PLACE | 1 << 45]);
+    }
+
+    #[test]
+    fn words_above_are_numbers_or_places_if_both_runs_say_so() {
+        let [one, other] = [0x7ffe_0000_1000, 0x7ffd_0000_2000];
+        let first = Above { stack: one, words: vec![0, 7, one + 16, 1, u64::MAX, 0, 9 << 50, one + 4096] };
+        let words = vec![0, 7, other + 16, 3, u64::MAX - 1, 5, 9 << 50, other + 4096];
+        let second = Above { stack: other, words };
+        let [number, place, something] =
+            [wire::ABOVE_NUMBER, wire::ABOVE_PLACE, wire::ABOVE_SOMETHING].map(|kind| kind << PLACE);
+        let expected = [number, number | 7, place | 16, something, something, 0, something, something];
+        assert_eq!(above([&first, &second]), expected);
     }
 
     #[test]
