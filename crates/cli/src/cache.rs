@@ -61,8 +61,10 @@ pub fn run(args: &[OsString]) -> ExitCode {
 
 fn stats(dir: &Path) -> String {
     let passes = passes_directory(dir);
-    let verdicts =
-        files(&dir.join(FILECHECKS)).into_iter().filter(|file| !file.starts_with(&passes)).collect();
+    // Its subdirectories hold other knowledge.
+    let of_filechecks = dir.join(FILECHECKS);
+    let is_verdict = |file: &PathBuf| file.parent() == Some(&of_filechecks);
+    let verdicts = files(&of_filechecks).into_iter().filter(is_verdict).collect();
     let mut text = format!("{}\n", dir.display());
     for (what, files) in [
         ("tools' constructors", observations(dir)),

@@ -6,8 +6,8 @@
 use hotstart_launch::tracing::AllowedWith;
 
 /// Calls that change or tell only what belongs to the process itself, or to files that it has opened, or what is in the key: user, limits,
-/// system, number of processors.
-pub(crate) const HARMLESS: [i64; 78] = [
+/// number of processors.
+pub(crate) const HARMLESS: [i64; 77] = [
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_close,
@@ -52,7 +52,6 @@ pub(crate) const HARMLESS: [i64; 78] = [
     libc::SYS_fork,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    libc::SYS_uname,
     libc::SYS_flock,
     libc::SYS_fsync,
     libc::SYS_fdatasync,

@@ -19,16 +19,6 @@ pub fn add_inputs(inputs: &mut Vec<Input>, more: &[Input]) -> Result<(), String>
 }
 
 impl Input {
-    /// Returns the content of a regular file as an input. `None` if nothing of that kind is there. The path is to have no links in it.
-    pub fn of_file(path: &Path) -> Option<Input> {
-        let stamp = Stamp::of(path).ok().filter(Stamp::is_regular)?;
-        Some(Input {
-            path: path.to_str()?.to_owned(),
-            looks: Looks::CONTENT,
-            state: State::File(stamp, None),
-        })
-    }
-
     /// Returns whether all that was looked at is still as a process has seen it, by its stamps.
     pub fn is_as_seen(&self) -> bool {
         let path = Path::new(&self.path);
@@ -67,7 +57,8 @@ impl Input {
                 if content.is_none() {
                     *content = *more;
                 }
-                seen == also
+                // The kernel's files have no times of their own.
+                seen == also || self.path.starts_with("/proc/") || self.path.starts_with("/sys/")
             }
             _ => false,
         };
@@ -85,6 +76,11 @@ mod tests {
         Input { path: path.to_owned(), looks: Looks::EXISTS, state: State::Missing(0) }
     }
 
+    fn content(path: &Path) -> Input {
+        let state = State::File(Stamp::of(path).unwrap(), None);
+        Input { path: path.to_str().unwrap().to_owned(), looks: Looks::CONTENT, state }
+    }
+
     fn directory(path: &Path) -> Input {
         let state = State::Directory(Stamp::of(path).unwrap(), None);
         Input { path: path.to_str().unwrap().to_owned(), looks: Looks::EXISTS, state }
@@ -95,7 +91,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, file) = (dir.path(), dir.path().join("m"));
         fs::write(&file, "a").unwrap();
-        let of_file = Input::of_file(&file).unwrap();
+        let of_file = content(&file);
         let looked_at = Input { looks: Looks::STAT, ..of_file.clone() };
         let mut inputs = vec![missing("/a"), looked_at];
         inputs.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -113,11 +109,11 @@ mod tests {
         let file = dir.path().join("file");
         let before = missing(file.to_str().unwrap());
         fs::write(&file, "a").unwrap();
-        let of_file = Input::of_file(&file).unwrap();
+        let of_file = content(&file);
         assert!(add_inputs(&mut vec![before.clone()], std::slice::from_ref(&of_file)).is_err());
         assert!(!before.is_as_seen() && of_file.is_as_seen());
         fs::write(&file, "other").unwrap();
-        let now = Input::of_file(&file).unwrap();
+        let now = content(&file);
         assert!(!of_file.is_as_seen());
         assert!(add_inputs(&mut vec![of_file], &[now]).is_err());
         let made = Input { looks: Looks::OVERWRITTEN, ..before.clone() };

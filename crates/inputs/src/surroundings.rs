@@ -1,4 +1,4 @@
-//! What every test of a run depends on, besides files: the system, the processor, the user, limits and signals.
+//! What every test of a run depends on, besides files: the kernel, the processor, the user, limits and signals.
 
 use std::fs;
 
@@ -7,11 +7,11 @@ use crate::handlers;
 /// Returns a text that is the same as long as these are.
 pub fn surroundings() -> String {
     let system = rustix::system::uname();
-    let parts = [system.sysname(), system.nodename(), system.release(), system.version(), system.machine()];
+    let parts = [system.sysname(), system.release(), system.version(), system.machine()];
     let mut text = parts.map(|part| part.to_string_lossy().into_owned()).join("\n");
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     // Relative parts of PATH, and whatever else is looked for from the runner's own directory.
-    text.push_str(&format!("\n{:?}\n{}", std::env::current_dir().ok(), read("/proc/sys/kernel/domainname")));
+    text.push_str(&format!("\n{:?}", std::env::current_dir().ok()));
     let processor = read("/proc/cpuinfo");
     let of_processor = ["vendor_id", "cpu family", "model", "stepping", "microcode", "flags", "cache size"];
     let constant = |line: &&str| of_processor.iter().any(|name| line.starts_with(name));

@@ -27,8 +27,12 @@ pub(crate) enum Spot {
     Found { path: PathBuf, stamp: Stamp },
 }
 
+/// Names of the machine. They are no part of the key: a container has another one in each run.
+pub(crate) const HOST: [&str; 2] = ["/proc/sys/kernel/hostname", "/proc/sys/kernel/domainname"];
 /// Files of the kernel that are as constant as the kernel and the processor, which belong to the key.
-const CONSTANT: [&str; 5] = [
+const CONSTANT: [&str; 7] = [
+    HOST[0],
+    HOST[1],
     "/proc/filesystems",
     "/proc/sys/vm/overcommit_memory",
     "/sys/devices/system/cpu/online",

@@ -14,7 +14,7 @@ use crate::calls::{
 use crate::handlers::Handlers;
 use crate::input::{Input, Looks, Stamp};
 use crate::program::{self, Leads};
-use crate::walk::{Refusal, Spot, Walk};
+use crate::walk::{HOST, Refusal, Spot, Walk};
 use hotstart_launch::tracing::{Awaited, Call, Rules, Watcher, trace_tree};
 
 /// What a traced run has shown.
@@ -240,6 +240,7 @@ impl Watch {
                 libc::SYS_getrandom => self.is_of_allocator(call),
                 libc::SYS_clock_nanosleep => a[1] == 0,
                 libc::SYS_statfs => return self.statfs(call),
+                libc::SYS_uname => return self.name_host(),
                 _ => false,
             };
         if is_allowed {
@@ -481,6 +482,14 @@ impl Watch {
     }
 
     /// Numbers of free blocks change all the time; only what is missing stays so.
+    /// Notes the names of the machine. All else that `uname` tells is in the key.
+    fn name_host(&mut self) -> Result<(), Refusal> {
+        HOST.iter().map(PathBuf::from).try_for_each(|path| {
+            let stamp = Stamp::of(&path).map_err(|error| format!("'{}': {error}", path.display()))?;
+            self.walk.look(&Spot::Found { path, stamp }, Looks::CONTENT, true)
+        })
+    }
+
     fn statfs(&mut self, call: &Call) -> Result<(), Refusal> {
         match self.spot(call, Named::here(call.args[0]), true)? {
             Some(Spot::Missing { .. }) => Ok(()),

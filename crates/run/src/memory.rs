@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use hotstart_inputs::{Hash, Input, Known, Running, Shared, Stamp, Verdicts, surroundings};
 use hotstart_model::{Fault, JobId, Outcome, Script, Severity, Transcript, Verdict};
+use hotstart_shell::Losses;
 
 use crate::schedule::Run;
 use crate::traced::{TraceError, Traced};
@@ -32,6 +33,8 @@ pub struct Memory {
     counts: Mutex<MemoryCounts>,
     /// Suites that were looked up, and have gone wrong.
     off: Mutex<(HashSet<String>, HashSet<String>)>,
+    /// `None` where the matcher decides nothing.
+    losses: Option<Losses>,
 }
 
 /// What became of tests.
@@ -68,13 +71,21 @@ impl Memory {
             chance: RandomState::new(),
             counts: Mutex::default(),
             off: Mutex::default(),
+            losses: None,
         }
     }
 
-    /// Remembers tests for which the matcher may decide FileChecks apart from those in which every FileCheck runs.
-    pub fn with_matcher(mut self, decides: bool) -> Memory {
-        self.surroundings += if decides { "\nmatcher" } else { "" };
+    /// Remembers tests for which the matcher may decide FileChecks, apart from those in which every FileCheck runs. All of them are
+    /// forgotten when a FileCheck loses its trust.
+    pub fn with_matcher(mut self, losses: Losses) -> Memory {
+        self.surroundings += &format!("\nmatcher {}", losses.text());
+        self.losses = Some(losses);
         self
+    }
+
+    /// Whether its tests may be taken for passes.
+    fn is_valid(&self) -> bool {
+        self.losses.as_ref().is_none_or(Losses::are_current)
     }
 
     /// The same, remembered in a place that is shared with other runners as well. It is given a name for those whose surroundings are
@@ -204,7 +215,9 @@ pub(crate) struct Expected {
 pub(crate) fn consult(run: &Run<'_>, job: JobId, script: &Script) -> Advice {
     let Some(memory) = &run.settings.memory else { return Advice::Run };
     let Some(suite) = run.source.remembered_in(job) else { return Advice::Run };
-    let Some(key) = memory.key(script).filter(|_| !memory.is_off(&suite)) else { return Advice::Run };
+    let Some(key) = memory.key(script).filter(|_| memory.is_valid() && !memory.is_off(&suite)) else {
+        return Advice::Run;
+    };
     match memory.verdicts.ask(&key, outputs(script)) {
         Known::Passes => {
             let passed = Transcript { exit_code: Some(0), ..Transcript::default() };

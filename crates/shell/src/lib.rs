@@ -38,8 +38,8 @@ mod wrap;
 
 pub use ast::{Ast, Command, Operator, Pipeline, Redirect, RedirectOp, Target, Word};
 pub use filecheck::{
-    FileCheckCounts, FileCheckUses, FileChecks, KnownFileCheck, Observe, PassesReport, passes_directory,
-    passes_report, remove_damaged_passes,
+    FileCheckCounts, FileCheckUses, FileChecks, KnownFileCheck, Losses, Observe, PassesReport,
+    passes_directory, passes_report, remove_damaged_passes,
 };
 pub use hotstart_filecheck::MAX_INPUT as MAX_FILECHECK_INPUT;
 pub use parse::{ParseError, parse};

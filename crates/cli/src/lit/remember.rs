@@ -14,6 +14,7 @@ use hotstart_lit::plan::Plan;
 use hotstart_model::{JobId, JobSource, Script, Work};
 use hotstart_report::Sink;
 use hotstart_run::{Memory, MemoryCounts, TraceError, trace};
+use hotstart_shell::Losses;
 
 use super::{Session, failed, told as say};
 use crate::args::Remember;
@@ -41,8 +42,10 @@ impl Session<'_> {
             return Ok(None);
         };
         let compares_times = own.remember != Remember::SameContent;
-        let memory = Memory::new(dir, compares_times, discovered.session.tmp_dir.clone())
-            .with_matcher(self.decides_filechecks());
+        let mut memory = Memory::new(dir, compares_times, discovered.session.tmp_dir.clone());
+        if self.decides_filechecks() {
+            memory = memory.with_matcher(Losses::of(dir));
+        }
         Ok(Some(Arc::new(self.shared(memory)?)))
     }
 

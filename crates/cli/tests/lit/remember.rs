@@ -394,3 +394,45 @@ fn affected_tests_are_found_by_paths_through_links() {
         assert_eq!(String::from_utf8_lossy(&out.stdout), "t :: a.test\n", "{name}");
     }
 }
+
+/// A container has another name in each run. Only a test that asks for it runs again.
+#[test]
+fn another_name_of_the_machine_matters_to_who_asks_for_it() {
+    const NAMED: &str =
+        "import os, socket, sys\nsocket.sethostname(sys.argv[1])\nos.execv(sys.argv[2], sys.argv[2:])";
+    let is_root = rustix::process::geteuid().is_root();
+    let spaces: &[&str] = if is_root { &["--uts"] } else { &["--user", "--map-root-user", "--uts"] };
+    let run = |place: &Place, name: &str| {
+        place.settle();
+        let told = place.suite.command(&["--cache", "-o", "report.json", "a.test"]);
+        let mut command = Command::new("unshare");
+        command.args(spaces).arg(crate::suite::lit_python()).args(["-c", NAMED, name]);
+        command.arg(told.get_program()).args(told.get_args()).current_dir(told.get_current_dir().unwrap());
+        for (name, value) in told.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let output = command.env("HOTSTART_CACHE_DIR", place.cache.path()).output().unwrap();
+        let text = fs::read_to_string(place.path("report.json")).unwrap_or_else(|_| panic!("{output:?}"));
+        let report: Value = serde_json::from_str(&text).unwrap();
+        report["tests"][0]["cached"] == true
+    };
+    let is_allowed = Command::new("unshare").args(spaces).arg("true").status();
+    if !is_allowed.is_ok_and(|status| status.success()) {
+        return skipped("no process may have another host name here");
+    }
+    for (line, asks) in
+        [("cat %S/data/file", false), ("uname -n", true), ("head -n 1 /proc/sys/kernel/hostname", true)]
+    {
+        let place = Place::new(line);
+        assert!((0..RUNS).any(|_| run(&place, "one")), "{line}");
+        assert_eq!((0..RUNS).all(|number| !run(&place, &format!("other{number}"))), asks, "{line}");
+    }
+}
+
+/// Says why nothing is tested, past the test harness, which keeps the output of tests that pass.
+fn skipped(why: &str) {
+    std::io::Write::write_all(&mut std::io::stderr(), format!("skipped: {why}\n").as_bytes()).unwrap();
+}

@@ -140,6 +140,51 @@ pub(crate) fn names(path: &Path) -> Vec<OsString> {
     read().unwrap_or_default()
 }
 
+/// Returns whether ld.so looks in the same places, whatever the working directory is, for what this program or library needs. A file of
+/// another format needs nothing; of one that cannot be read nothing is known.
+pub fn has_fixed_search(path: &Path) -> bool {
+    let read = || -> std::io::Result<bool> {
+        let file = File::open(path)?;
+        let mut magic = [0; 4];
+        if file.metadata()?.len() < 64 || file.read_exact_at(&mut magic, 0).is_err() || magic != *b"\x7fELF" {
+            return Ok(true);
+        }
+        let cache = ReadCache::new(&file);
+        let elf = ElfFile64::<Endianness, _>::parse(&cache).map_err(std::io::Error::other)?;
+        Ok(searches_by_absolute_paths(&elf).unwrap_or(false))
+    };
+    read().unwrap_or(false)
+}
+
+/// Returns `None` if the file is not in order.
+fn searches_by_absolute_paths<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> Option<bool> {
+    let endian = elf.endian();
+    let mut headers = elf.elf_program_headers().iter();
+    let Some(dynamic) = headers.find_map(|header| header.dynamic(endian, elf.data()).ok().flatten()) else {
+        return Some(true);
+    };
+    for entry in dynamic {
+        let are_names = match entry.d_tag(endian) as u32 {
+            elf::DT_NEEDED | elf::DT_AUXILIARY | elf::DT_FILTER | elf::DT_AUDIT | elf::DT_DEPAUDIT => true,
+            elf::DT_RPATH | elf::DT_RUNPATH => false,
+            _ => continue,
+        };
+        let text = dynamic_strings(elf)?.get(u32::try_from(entry.d_val(endian)).ok()?).ok()?;
+        // A name with a slash is a path. An empty path is the working directory.
+        let is_fixed = |part: &[u8]| is_absolute(part) || (are_names && !part.contains(&b'/'));
+        if !text.split(|&byte| byte == b':').all(is_fixed) {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
+/// Returns whether a path begins at the root or at the directory of the file that has it.
+fn is_absolute(path: &[u8]) -> bool {
+    let origin = [&b"$ORIGIN"[..], b"${ORIGIN}"].into_iter().find_map(|origin| path.strip_prefix(origin));
+    path.starts_with(b"/") || origin.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
 /// Reads the needed libraries, and the directories where ld.so looks for them.
 fn examine_dynamic<'a, R: ReadRef<'a>>(
     elf: &ElfFile64<'a, Endianness, R>,
@@ -328,5 +373,33 @@ mod tests {
         let setuid = build(dir.path(), "setuid", &[]);
         std::fs::set_permissions(&setuid, std::fs::Permissions::from_mode(0o4755)).unwrap();
         assert_eq!(examine(&setuid), Err(Reason::Privileged));
+    }
+
+    #[test]
+    fn libraries_by_relative_paths_are_no_fixed_search() {
+        let dir = tempfile::tempdir().unwrap();
+        let is_fixed = |name: &str, options: &[&str]| has_fixed_search(&build(dir.path(), name, options));
+        assert!(is_fixed("plain", &[]));
+        assert!(is_fixed("static", &["-static"]));
+        assert!(is_fixed("absolute", &["-Wl,-rpath,/opt/lib:$ORIGIN/../lib:${ORIGIN}"]));
+        for (name, path) in [("up", "../lib"), ("here", "/opt:"), ("kind", "$LIB/x"), ("named", "$ORIGINAL")]
+        {
+            assert!(!is_fixed(name, &[&format!("-Wl,-rpath,{path}")]), "{path}");
+        }
+        let library = dir.path().join("./needed.so");
+        let source = dir.path().join("needed.c");
+        std::fs::write(&source, "int needed;").unwrap();
+        let made =
+            std::process::Command::new("cc").args(["-shared", "-o"]).args([&library, &source]).status();
+        assert!(made.unwrap().success());
+        assert!(has_fixed_search(&library) && has_fixed_search(&source));
+        // Without a name of its own, it is needed by the path that the linker was given.
+        let made = std::process::Command::new("cc")
+            .args(["-Wl,--no-as-needed", "-o", "needs", "-x", "c", "needed.c", "-x", "none", "./needed.so"])
+            .args(["-nostartfiles", "-Wl,-e,0"])
+            .current_dir(dir.path())
+            .status();
+        assert!(made.unwrap().success() && !has_fixed_search(&dir.path().join("needs")));
+        assert!(!has_fixed_search(&dir.path().join("absent")));
     }
 }

@@ -34,6 +34,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 pub use ahead::Ahead;
+pub use eligible::has_fixed_search;
 pub use file_systems::{holds_files, reports_changes, stamps_changes};
 pub use files::StatCache;
 pub use image::needed_glibc;

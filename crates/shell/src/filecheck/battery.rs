@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use hotstart_filecheck::{Dialect, battery};
 use hotstart_inputs::{Input, Looks, State};
-use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Reason, Spec, Via};
+use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Reason, Spec, Via, has_fixed_search};
 use hotstart_model::{ColdTools, Environment, Interpreter, Program, Script, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -29,6 +29,8 @@ const CASE: Duration = Duration::from_secs(10);
 const ALL: Duration = Duration::from_secs(60);
 /// Check file and input of a run that is traced.
 const CASE_FILES: [&str; 2] = ["check", "input"];
+/// The way from a bench to its working directory. It leaves room for paths that lead upwards from there.
+const DEEP: &str = "1/2/3/4/5/6/7/8";
 /// The loader's list of libraries by name.
 const LIBRARIES: &str = "/etc/ld.so.cache";
 const STAYS: &str = "it did not end in time";
@@ -55,6 +57,10 @@ fn complete(tool: &Tool, filechecks: &FileChecks, stays: &mut Option<String>) ->
             Err(why) => return Some(Verdict { refusal: Some(why.to_owned()), marks: Arc::default() }),
         },
     };
+    if !marks.iter().filter(|mark| mark.aspect != Aspect::Missing).all(|mark| has_fixed_search(&mark.path)) {
+        let refusal = Some("it looks for libraries in the working directory".to_owned());
+        return Some(Verdict { refusal, marks: marks.into() });
+    }
     let mut refusal = None;
     let cases = battery::cases(tool.dialect);
     for case in &cases {
@@ -185,12 +191,14 @@ impl Answer {
     }
 }
 
-/// A directory in which a FileCheck is run.
+/// A place in which a FileCheck is run.
 struct Bench<'b> {
     tool: &'b Tool,
     env: EnvBlock,
     launcher: &'b Launcher,
     group: &'b Group,
+    top: PathBuf,
+    /// The working directory, some levels below `top`.
     dir: PathBuf,
     /// Runs of it in a persistent process.
     resets: Cell<usize>,
@@ -214,7 +222,7 @@ fn is_readable(fd: &OwnedFd, until: Instant) -> bool {
 
 impl Drop for Bench<'_> {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
+        let _ = fs::remove_dir_all(&self.top);
     }
 }
 
@@ -222,10 +230,13 @@ impl<'b> Bench<'b> {
     fn new(tool: &'b Tool, launcher: &'b Launcher, group: &'b Group) -> Option<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("hotstart-filecheck-{}-{number}", std::process::id()));
-        fs::create_dir(&dir).ok()?;
-        launcher.remove_if_killed(&dir);
+        let top = std::env::temp_dir().join(format!("hotstart-filecheck-{}-{number}", std::process::id()));
+        fs::create_dir(&top).ok()?;
+        launcher.remove_if_killed(&top);
+        let dir = top.join(DEEP);
+        fs::create_dir_all(&dir).ok()?;
         Some(Bench {
+            top,
             tool,
             env: plain_block(&tool.environment.0),
             launcher,
@@ -270,18 +281,26 @@ impl<'b> Bench<'b> {
         }
         python::is_wrapper(&self.tool.program)?;
         let inputs = self.inputs(environment, observe, true);
-        python::marks(&inputs.ok_or("what it looks at cannot be told")?, &self.dir)
+        python::marks(&inputs.ok_or("what it looks at cannot be told")?, &self.top, &self.dir)
     }
 
     /// Returns what a start looks at besides check file and input. `None` if that cannot be told, or depends on the directory.
     fn start(&self, observe: Observe) -> Option<Vec<Input>> {
         // The time could matter to it: its source is not known.
         let mut inputs = self.inputs(plain_environment(&self.tool.environment.0), observe, false)?;
-        let dir = fs::canonicalize(&self.dir).ok()?;
-        // The way to a directory that will be gone.
-        inputs.retain(|input| !dir.starts_with(&input.path));
+        let (top, dir) = (fs::canonicalize(&self.top).ok()?, fs::canonicalize(&self.dir).ok()?);
+        // The way to a directory that will be gone: nobody has looked at more than that it is there.
+        let is_way = |input: &Input| {
+            let is_passed = matches!(input.state, State::Directory(_, None)) && input.looks == Looks::EXISTS;
+            dir.starts_with(&input.path) && is_passed
+        };
+        inputs.retain(|input| !is_way(input));
         inputs.retain(|input| !CASE_FILES.iter().any(|name| dir.join(name) == Path::new(&input.path)));
-        inputs.iter().all(|input| !Path::new(&input.path).starts_with(&dir)).then_some(inputs)
+        let is_elsewhere = |input: &Input| {
+            let path = Path::new(&input.path);
+            !path.starts_with(&top) && !dir.starts_with(path)
+        };
+        inputs.iter().all(is_elsewhere).then_some(inputs)
     }
 
     /// Returns all that a run which passes looks at.

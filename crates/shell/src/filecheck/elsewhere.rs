@@ -2,10 +2,11 @@
 //!
 //! A test is traced in a child of a process of its own (`hotstart-run`). That process is told which FileChecks are trusted, and its child
 //! tells which it has used. What FileCheck itself would have looked at is learned once, in a traced run of it, and belongs to the inputs
-//! of each test in which the matcher has decided for it. So do its answers to the battery: whoever revokes the trust changes that file.
+//! of each test in which the matcher has decided for it. When a FileCheck loses its trust, all such tests are forgotten ([`Losses`]).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -16,8 +17,8 @@ use hotstart_launch::Launcher;
 use serde::{Deserialize, Serialize};
 
 use super::passes::Hash;
-use super::trust::{Ignored, Mark, Tool, Verdict};
-use super::{FileChecks, battery, limits};
+use super::trust::{Aspect, Ignored, Mark, Tool, Verdict};
+use super::{FileChecks, battery, filechecks_directory, limits, store};
 
 /// A FileCheck whose answers to the battery are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,7 +184,7 @@ impl FileChecks {
     }
 
     fn observe_start(&self, tool: &Tool, verdict: &Verdict) -> Option<Vec<Input>> {
-        let mut inputs = battery::inputs_of_start(tool, self)?;
+        let inputs = battery::inputs_of_start(tool, self)?;
         // A library that has appeared since the battery.
         let marked: Vec<PathBuf> =
             verdict.marks.iter().filter_map(|mark| mark.path.canonicalize().ok()).collect();
@@ -192,10 +193,76 @@ impl FileChecks {
             let is_opened = matches!(input.state, State::File(..)) && input.looks.has(Looks::CONTENT);
             !is_opened || marked.iter().any(|marked| marked == path)
         };
-        if !inputs.iter().all(is_known) {
-            return None;
+        (inputs.iter().all(is_known) && self.trust.is_stored(tool, verdict)).then_some(inputs)
+    }
+}
+
+/// The trust that FileChecks have lost, as it is known below a cache directory.
+#[derive(Clone, Debug)]
+pub struct Losses {
+    text: String,
+    /// The directory that tells, as it was. `None` if it could not be read.
+    mark: Option<Mark>,
+}
+
+impl Losses {
+    /// Looks at what is known now.
+    pub fn of(cache: &Path) -> Losses {
+        let dir = store::losses(&filechecks_directory(cache));
+        if let Some(mark) = Mark::seen(&dir, Aspect::Missing) {
+            return Losses { text: String::new(), mark: Some(mark) };
         }
-        add_inputs(&mut inputs, &[self.trust.stored(tool, verdict)?]).ok()?;
-        Some(inputs)
+        // One that changes again within one tick of the clock would have the same times.
+        let mark = Mark::seen(&dir, Aspect::Itself).filter(|mark| !store::is_recent(mark));
+        let entries = fs::read_dir(dir).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+        let names = |entries: Vec<fs::DirEntry>| entries.into_iter().map(|entry| entry.file_name()).collect();
+        let names: Option<BTreeSet<OsString>> = entries.ok().map(names);
+        Losses { text: format!("{names:?}"), mark: mark.filter(|_| names.is_some()) }
+    }
+
+    /// Returns a text that changes with each loss. It is empty if there was none.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether no FileCheck has lost its trust since.
+    pub fn are_current(&self) -> bool {
+        self.mark.as_ref().is_some_and(Mark::is_current)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filecheck::trust::Trust;
+    use hotstart_model::Environment;
+
+    #[test]
+    fn each_loss_of_trust_is_noted() {
+        let cache = tempfile::tempdir().unwrap();
+        let tool = Tool::new(Path::new("/bin/FileCheck"), Dialect::Llvm, &Environment::new());
+        let mark = Mark { path: "/bin/FileCheck".into(), aspect: Aspect::Target, numbers: [1; 7] };
+        let verdict = |refusal: Option<&str>| {
+            Ok(Verdict { refusal: refusal.map(str::to_owned), marks: [mark.clone()].into() })
+        };
+        let trust = || Trust::new(Some(filechecks_directory(cache.path())));
+        let lost = || Losses::of(cache.path());
+        let none = lost();
+        // Nobody has ever trusted it.
+        trust().settle(&tool, verdict(Some("it differs")));
+        trust().settle(&tool, verdict(None));
+        assert!(none.text().is_empty() && none.are_current());
+        trust().settle(&tool, Err("it could not run".to_owned()));
+        assert!(none.are_current());
+        trust().settle(&tool, verdict(Some("it differs now")));
+        let first = lost();
+        assert!(!none.are_current() && !first.text().is_empty());
+        // It may change again before the clock goes on.
+        assert!(!first.are_current());
+        let trusting = trust();
+        trusting.settle(&tool, verdict(None));
+        assert_eq!(lost().text(), first.text());
+        trusting.refuse_all("a test differed");
+        assert_ne!(lost().text(), first.text());
     }
 }

@@ -1,21 +1,64 @@
 //! Files and directories that are held open to tell whether anything at some paths has changed.
 //!
 //! In a traced process each question about a path costs as much as a switch to another process and back. A question about an open file is
-//! not traced. A change to what is at a path shows in the times of the file, or of a directory on the way to it.
+//! not traced. A change to what is at a path shows in the times of the file, or of a directory on the way to it; or it is a mount.
+//!
+//! An open file keeps its file system from being unmounted, which a test may want to do. So nothing is held in any but that of the root and
+//! that of the program, nor where times do not show each change.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat};
+use hotstart_launch::stamps_changes;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, StatxFlags, fstat, openat, statat, statx};
 
 use super::store::RECENT;
 use super::trust::Mark;
 
+/// The kernel's list of mounts.
+const MOUNTS: &str = "/proc/self/mountinfo";
+
 /// Everything on the way to some paths, and what the kernel says of it.
 #[derive(Debug)]
-pub(super) struct Held(Vec<(OwnedFd, [i64; 8])>);
+pub(super) struct Held {
+    files: Vec<(OwnedFd, [i64; 8])>,
+    mounts: Mounts,
+}
+
+/// The list of mounts, as it was when it was opened.
+#[derive(Debug)]
+struct Mounts(File, Vec<u8>);
+
+impl Mounts {
+    fn now() -> Option<Mounts> {
+        let mut file = File::open(MOUNTS).ok()?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).ok()?;
+        Some(Mounts(file, text))
+    }
+
+    fn are_unchanged(&self) -> bool {
+        let (mut at, mut part) = (0, [0; 4096]);
+        loop {
+            match self.0.read_at(&mut part, at as u64) {
+                Ok(0) => return at == self.1.len(),
+                Ok(read) if self.1[at..].starts_with(&part[..read]) => at += read,
+                _ => return false,
+            }
+        }
+    }
+}
+
+/// Returns the number of the mount in which something lies.
+fn mount(path: &Path) -> Option<u64> {
+    let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
+    (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
+}
 
 fn numbers(found: &Stat) -> [i64; 8] {
     [
@@ -31,8 +74,10 @@ fn numbers(found: &Stat) -> [i64; 8] {
 }
 
 impl Held {
-    /// Holds what is on the way to these marks, which must be current. `None` if it cannot be held, or has changed just now.
-    pub(super) fn new(marks: &[Mark]) -> Option<Held> {
+    /// Holds what is on the way to these marks of a program, which must be current. `None` if it cannot be held, or has changed just now.
+    pub(super) fn new(program: &Path, marks: &[Mark]) -> Option<Held> {
+        let mounts = Mounts::now()?;
+        let places = [mount(Path::new("/"))?, mount(program)?];
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs() as i64;
         let mut paths = BTreeSet::new();
         for mark in marks {
@@ -41,25 +86,32 @@ impl Held {
                 paths.extend(path.ancestors().filter(|path| path.is_absolute()).map(Path::to_owned));
             }
         }
-        let mut held = Vec::new();
+        let mut files = Vec::new();
         for path in paths.iter().flat_map(|path| way(path)).collect::<BTreeSet<PathBuf>>() {
             // A link itself, and what is missing, show in the directory.
             let Ok(seen) = statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = openat(CWD, &path, flags, Mode::empty()).ok()?;
             let found = numbers(&fstat(&file).ok()?);
-            if found != numbers(&seen) || seen.st_mtime.max(seen.st_ctime) + RECENT > now {
+            // A link lies in a directory that is held as well.
+            let is_link = FileType::from_raw_mode(seen.st_mode).is_symlink();
+            let shows_changes = places.contains(&mount(&path)?) && (is_link || stamps_changes(&path));
+            let is_recent = seen.st_mtime.max(seen.st_ctime) + RECENT > now;
+            if found != numbers(&seen) || !shows_changes || is_recent {
                 return None;
             }
-            held.push((file, found));
+            files.push((file, found));
         }
+        let held = Held { files, mounts };
         // All were what they are while they were opened.
-        marks.iter().all(Mark::is_current).then_some(Held(held))
+        (marks.iter().all(Mark::is_current) && held.mounts.are_unchanged()).then_some(held)
     }
 
     /// Returns whether nothing has changed.
     pub(super) fn is_unchanged(&self) -> bool {
-        self.0.iter().all(|(file, before)| fstat(file).is_ok_and(|now| numbers(&now) == *before))
+        let is_as_before =
+            |(file, before): &(OwnedFd, _)| fstat(file).is_ok_and(|now| numbers(&now) == *before);
+        self.files.iter().all(is_as_before) && self.mounts.are_unchanged()
     }
 }
 
@@ -87,20 +139,22 @@ mod tests {
         vec![Mark::of(&dir.join("tool/tool")).unwrap(), missing]
     }
 
-    fn hold(marks: &[Mark]) -> Held {
+    /// Holds what is at or below `dir`. Other tests change what is above it.
+    fn hold(dir: &Path, marks: &[Mark]) -> Held {
         // What has changed just now is not held: the times of the last change cannot be set.
-        assert!(Held::new(marks).is_none());
-        let mut held = Vec::new();
-        for path in marks.iter().flat_map(|mark| mark.path.ancestors().flat_map(way).collect::<Vec<_>>()) {
+        assert!(Held::new(&marks[0].path, marks).is_none());
+        let mut files = Vec::new();
+        let paths = marks.iter().flat_map(|mark| mark.path.ancestors().flat_map(way).collect::<Vec<_>>());
+        for path in paths.filter(|path| path.starts_with(dir)) {
             let Ok(file) =
                 openat(CWD, &path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
             else {
                 continue;
             };
             let found = numbers(&fstat(&file).unwrap());
-            held.push((file, found));
+            files.push((file, found));
         }
-        Held(held)
+        Held { files, mounts: Mounts::now().unwrap() }
     }
 
     #[test]
@@ -122,7 +176,7 @@ mod tests {
         for (number, change) in changes.into_iter().enumerate() {
             let place = tempfile::tempdir().unwrap();
             let dir = place.path().canonicalize().unwrap();
-            let held = hold(&marks(&dir));
+            let held = hold(&dir, &marks(&dir));
             // Until the clock of files has gone on.
             let before = fs::metadata(dir.join("v1/tool")).unwrap().modified().unwrap();
             let probe = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
@@ -133,5 +187,15 @@ mod tests {
             change(&dir);
             assert!(!held.is_unchanged(), "change {number}");
         }
+    }
+
+    #[test]
+    fn another_list_of_mounts_is_a_change() {
+        let Mounts(file, text) = Mounts::now().unwrap();
+        let with = |text: Vec<u8>| Mounts(file.try_clone().unwrap(), text).are_unchanged();
+        let one_more = [&text[..], b"one more\n"].concat();
+        let other = [b"other".as_slice(), &text[5..]].concat();
+        assert!(with(text.clone()) && with(text.clone()));
+        assert!(!with(one_more) && !with(other) && !with(text[..text.len() - 1].to_vec()));
     }
 }

@@ -35,7 +35,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, SeekFrom};
 
 use crate::pump;
 
-pub use elsewhere::{FileCheckUses, KnownFileCheck};
+pub use elsewhere::{FileCheckUses, KnownFileCheck, Losses};
 use passes::{Hash, Passes};
 pub use passes::{PassesReport, passes_report, remove_damaged_passes};
 pub(crate) use question::Question;
@@ -112,7 +112,11 @@ pub(crate) struct Open {
 
 /// Returns the directory of remembered passes below the cache directory.
 pub fn passes_directory(cache: &Path) -> PathBuf {
-    cache.join("filecheck/passes")
+    filechecks_directory(cache).join("passes")
+}
+
+fn filechecks_directory(cache: &Path) -> PathBuf {
+    cache.join("filecheck")
 }
 
 /// A FileCheck that is to run.
@@ -130,7 +134,7 @@ impl FileChecks {
         FileChecks {
             launcher,
             group: Arc::new(Group::new()),
-            trust: Trust::new(dir.map(|dir| dir.join("filecheck"))),
+            trust: Trust::new(dir.map(|dir| filechecks_directory(&dir))),
             observe: None,
             passes: None,
             is_off: AtomicBool::new(false),
@@ -515,7 +519,7 @@ mod tests {
         let open = checks.decide(ask(&checks), b"b").unwrap_err();
         checks.has_failed(&open, &|| "FileCheck check".to_owned());
         assert_eq!(checks.counts().contradictions, ["FileCheck check"]);
-        assert_eq!(checks.attempt(&call).err(), Some(Undecided("it answered the test cases otherwise")));
+        assert_eq!(checks.attempt(&call).err(), Some(Undecided("it is not trusted")));
         assert_eq!(passes_report(&passes_directory(&dir.path().join("cache"))), PassesReport::default());
     }
 

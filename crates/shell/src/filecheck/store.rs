@@ -28,7 +28,7 @@ fn header(tool: &Tool) -> Option<String> {
     let program = tool.program.to_str().filter(|path| !path.contains('\n'))?;
     // Variables may hold what nobody should find in a file.
     let loader = blake3::hash(format!("{:?}", tool.loader).as_bytes());
-    Some(format!("hotstart filecheck 3 {}\n{program}\n{loader}\n", battery::version(tool.dialect)))
+    Some(format!("hotstart filecheck 4 {}\n{program}\n{loader}\n", battery::version(tool.dialect)))
 }
 
 /// Reads the stored verdict on this FileCheck.
@@ -36,10 +36,9 @@ pub(super) fn read(dir: &Path, tool: &Tool) -> Option<Verdict> {
     let text = fs::read_to_string(file(dir, tool)).ok()?;
     let rest = text.strip_prefix(&header(tool)?)?.strip_suffix("end\n")?;
     let mut lines = rest.lines();
-    let refusal = match lines.next()?.split_once(' ')? {
-        ("passed", _) => None,
-        ("refused", why) => Some(why.to_owned()),
-        _ => return None,
+    let refusal = match lines.next()? {
+        "passed" => None,
+        line => Some(line.strip_prefix("refused ")?.to_owned()),
     };
     let marks: Vec<Mark> = lines.map(mark).collect::<Option<_>>()?;
     (!marks.is_empty()).then(|| Verdict { refusal, marks: marks.into() })
@@ -75,19 +74,32 @@ pub(super) fn clear(dir: &Path) {
     }
 }
 
+/// Returns the directory that has an empty file for each time that a FileCheck has lost its trust.
+pub(super) fn losses(dir: &Path) -> PathBuf {
+    dir.join("losses")
+}
+
+/// Notes that a FileCheck is not trusted any more. An empty file needs no room on a full disk.
+pub(super) fn note_loss(dir: &Path) {
+    let name = format!("{:016x}", RandomState::new().hash_one(SystemTime::now()));
+    let _ = fs::create_dir_all(losses(dir)).and_then(|()| fs::File::create(losses(dir).join(name)));
+}
+
+/// Whether a file has changed just now. The numbers of a place have no times, and are never recent.
+pub(super) fn is_recent(mark: &Mark) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64);
+    mark.numbers[3].max(mark.numbers[5]) + RECENT > now
+}
+
 /// Stores a verdict. If that fails, the next run tests the FileCheck again.
 pub(super) fn write(dir: &Path, tool: &Tool, verdict: &Verdict) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64);
-    // The numbers of a place have no times, and are never recent.
-    let is_recent = |mark: &Mark| mark.numbers[3].max(mark.numbers[5]) + RECENT > now;
     // A refusal holds whatever the files are.
     if verdict.marks.is_empty() || (verdict.refusal.is_none() && verdict.marks.iter().any(is_recent)) {
         return;
     }
     let Some(mut text) = header(tool) else { return };
     let _ = match &verdict.refusal {
-        // No two are equal, so that nobody takes a trust that was lost meanwhile for the same one.
-        None => writeln!(text, "passed {}", RandomState::new().hash_one(now)),
+        None => writeln!(text, "passed"),
         Some(why) => writeln!(text, "refused {}", why.replace('\n', " ")),
     };
     for mark in &*verdict.marks {

@@ -14,7 +14,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use hotstart_filecheck::Dialect;
-use hotstart_inputs::Input;
 use hotstart_model::Environment;
 use serde::{Deserialize, Serialize};
 
@@ -199,7 +198,7 @@ impl Trust {
 
     /// Holds the files of a FileCheck, so that its uses need not ask for each by its path.
     pub fn hold(&mut self, tool: &Tool, marks: &[Mark]) {
-        if let Some(held) = Held::new(marks) {
+        if let Some(held) = Held::new(&tool.program, marks) {
             self.held.insert(tool.clone(), held);
         }
     }
@@ -242,7 +241,7 @@ impl Trust {
         }
         match verdict.refusal {
             None => Ok(hash),
-            Some(_) => Err("it answered the test cases otherwise"),
+            Some(_) => Err("it is not trusted"),
         }
     }
 
@@ -314,11 +313,10 @@ impl Trust {
         self.lock().iter().filter_map(settled).collect()
     }
 
-    /// Returns the file in which this trust in a FileCheck is stored, as an input. `None` if it is not.
-    pub fn stored(&self, tool: &Tool, verdict: &Verdict) -> Option<Input> {
-        let dir = self.dir.as_ref()?.canonicalize().ok()?;
-        let input = Input::of_file(&store::file(&dir, tool))?;
-        (verdict.refusal.is_none() && store::read(&dir, tool).as_ref() == Some(verdict)).then_some(input)
+    /// Whether this trust in a FileCheck is stored, so that whoever revokes it knows of it.
+    pub fn is_stored(&self, tool: &Tool, verdict: &Verdict) -> bool {
+        let stored = self.dir.as_ref().and_then(|dir| store::read(dir, tool));
+        verdict.refusal.is_none() && stored.as_ref() == Some(verdict)
     }
 
     /// Whether the verdict allows the matcher.
@@ -330,6 +328,10 @@ impl Trust {
     /// Records a verdict. Without one, the FileCheck is not tested again in this run.
     pub fn settle(&self, tool: &Tool, verdict: Result<Verdict, String>) {
         if let (Some(dir), Ok(verdict)) = (&self.dir, &verdict) {
+            let was_trusted = || store::read(dir, tool).is_some_and(|before| before.refusal.is_none());
+            if verdict.refusal.is_some() && was_trusted() {
+                store::note_loss(dir);
+            }
             store::write(dir, tool, verdict);
         }
         let verdict = verdict.unwrap_or_else(|why| Verdict { refusal: Some(why), marks: Arc::default() });
@@ -346,7 +348,10 @@ impl Trust {
     /// program, by another path or with other variables.
     pub fn refuse(&self, why: &str, which: impl Fn(&Tool) -> bool) {
         let mut tools = self.lock();
-        self.dir.iter().for_each(|dir| store::clear(dir));
+        self.dir.iter().for_each(|dir| {
+            store::note_loss(dir);
+            store::clear(dir);
+        });
         for (tool, state) in tools.iter_mut().filter(|(tool, _)| which(tool)) {
             let State::Settled(verdict, _) = state else { continue };
             if verdict.refusal.is_none() {
