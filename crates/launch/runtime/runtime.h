@@ -117,6 +117,7 @@ HS_HIDDEN extern int hs_first_errno; /* errno as main is to find it */
 HS_HIDDEN extern struct hs_frame hs_frame;
 /* Gives the registers of hs_frame in which libc has main's arguments those of a call. */
 HS_HIDDEN void hs_frame_give(const struct hs_call *call);
+HS_HIDDEN void hs_frame_is_constant(const uintptr_t *word);
 HS_HIDDEN extern uintptr_t hs_stack_free; /* below it nothing on the tool's stack is in use while a zygote serves */
 #if HS_RESETS
 HS_HIDDEN extern char hs_extended_known;

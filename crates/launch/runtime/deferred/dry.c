@@ -29,9 +29,18 @@ extern char *program_invocation_name, *program_invocation_short_name;
 /* From one hidden argument to the next: next to nothing, and then more than nearly all arguments are long. */
 #define NEAR_MAX 8
 #define FAR (2 * PAGE)
-_Static_assert((ARGUMENTS_MAX + 2) / 2 * (FAR + NEAR_MAX) + 2 * PAGE <= sizeof hs_laid->dry->arguments, "all arguments have room");
-_Static_assert(HS_MESSAGE_MAX <= sizeof hs_laid->dry->arguments, "also with their own lengths");
-_Static_assert(sizeof(union hs_area) == sizeof hs_laid->dry->all, "an area is large enough");
+/* Pages of an area. The first one can never be read. */
+enum {
+    SHIFTS = 512, /* by so many pages a part may be shifted */
+    NAME_PAGE = 2, /* the first argument ends it, and the page before may have what lies before that */
+    ARGUMENTS_PAGE = NAME_PAGE + SHIFTS + 2,
+    ARGUMENTS_PAGES = ARGUMENTS_MAX + 6,
+    ENVIRONMENT_PAGES = STRINGS_ROOM / PAGE + PAGES_OF_SECRET * HS_SECRETS_MAX + 12,
+    LAST_PAGE = ARGUMENTS_PAGE + SHIFTS + ARGUMENTS_PAGES + ENVIRONMENT_PAGES, /* of the environment */
+};
+_Static_assert((ARGUMENTS_MAX + 2) / 2 * (FAR + NEAR_MAX) + 2 * PAGE <= ARGUMENTS_PAGES * PAGE, "all arguments have room");
+_Static_assert(HS_MESSAGE_MAX <= ARGUMENTS_PAGES * PAGE, "also with their own lengths");
+_Static_assert((LAST_PAGE + SHIFTS + 2ul) * PAGE <= sizeof ((struct hs_laid *)0)->dry[0], "an area is large enough");
 
 /* The first page behind the request's arrays and auxiliary vector. */
 static char *behind_arrays(const struct hs_job *job)
@@ -51,7 +60,7 @@ int hs_strings_are_complete(const struct hs_job *job)
 /* The strings of a dry run, while one is laid. Pages that are not in `readable` cannot be read, up to `end`. */
 static struct {
     int is_laid;
-    union hs_area *area;
+    char *area, *name_end, *arguments;
     char *hidden;  /* from there on the stack cannot be read, up to its end */
     uint32_t argc, envc;
     char *argument[ARGUMENTS_MAX], *variable[HS_ROOM + 1]; /* and what follows the last one */
@@ -89,23 +98,52 @@ static int is_joined(enum place place)
     return place == JOINED || place == OWN;
 }
 
+static char *page_in(enum place place, uintptr_t page)
+{
+    return hs_laid->dry[place] + page * PAGE;
+}
+
+/* Where a part begins. In an OTHER run the number of its page is another one than in an ODD run in all its last bits. */
+static char *shifted(enum place place, uintptr_t page, unsigned random)
+{
+    const uintptr_t odd = (uintptr_t)page_in(ODD, page) / PAGE + random % SHIFTS, other = (uintptr_t)page_in(OTHER, page) / PAGE;
+    return page_in(place, page + (place == ODD ? random : ~odd - other) % SHIFTS);
+}
+
+/* Chooses where everything lies. */
+static void choose_area(enum place place, unsigned random)
+{
+    dry.area = page_in(place, 0);
+    if (is_joined(place)) {
+        dry.name_end = dry.arguments = page_in(place, ARGUMENTS_PAGE);
+        dry.end = page_in(place, LAST_PAGE + 1);
+        return;
+    }
+    dry.name_end = shifted(place, NAME_PAGE, random) + PAGE;
+    dry.arguments = shifted(place, ARGUMENTS_PAGE, random);
+    dry.end = shifted(place, LAST_PAGE, random) + PAGE;
+}
+
 /* Says where hidden strings are on their pages. So no bit of an address is the same in an ODD run and an OTHER one, nor whether an
- * argument is longer than most numbers. */
+ * argument is longer than most numbers; and the parity of the last byte, which is a flag of the processor, is not that of a JOINED run. */
 static void choose_offset(unsigned turn)
 {
-    static uint16_t offsets[ARGUMENTS_MAX + 1];
-    uint16_t *const offset = &offsets[dry.argc];
+    static uint32_t offsets[ARGUMENTS_MAX + 1];
+    uint32_t *const offset = &offsets[dry.argc];
     const enum place place = turn % HS_DRY_PLACES;
-    if (turn % ODD_AGAIN == ODD)
+    if (turn % ODD_AGAIN == ODD) {
         HS_SYS(SYS_getrandom, offset, sizeof *offset, 0);
+        *offset ^= !__builtin_parity(*offset & 0xff);
+    }
     dry.offset = is_joined(place) ? 0 : place == ODD ? *offset & (PAGE - 1) : ~*offset & (PAGE - 1);
+    choose_area(place, *offset / PAGE);
 }
 
 /* Lays every other argument near to the one before it, and the rest far apart. */
 static void place_apart(enum place place)
 {
     const uint32_t steps = place == ODD ? dry.offset : ~dry.offset;
-    char *at = dry.area->arguments + dry.offset;
+    char *at = dry.arguments + dry.offset;
     for (uint32_t i = 1; i < dry.argc; i++) {
         const uint32_t near = 1 + (steps >> i % 8) % NEAR_MAX;
         dry.argument[i] = at;
@@ -117,12 +155,12 @@ static void place_arguments(enum place place, const char *name, const unsigned c
 {
     const size_t name_size = strlen(name) + 1;
     const char *own = name + name_size;
-    dry.argument[0] = dry.area->names[is_joined(place) ? 5 : 2 * place - 1] + PAGE - name_size;
+    dry.argument[0] = dry.name_end - name_size;
     if (!is_joined(place)) {
         place_apart(place);
         return;
     }
-    char *at = dry.area->arguments;
+    char *at = dry.arguments;
     for (uint32_t i = 1; i < dry.argc; i++) {
         const size_t own_size = strlen(own) + 1;
         dry.argument[i] = at;
@@ -203,13 +241,13 @@ static char *lay_environment(const struct hs_job *job, enum place place)
 
 /* A copy of all that is laid for a dry run and that it may write to. */
 static struct {
-    char strings[sizeof hs_laid->dry->names + sizeof hs_laid->dry->environment + PAGE];
+    char stack[NOTED_ROOM], strings[(2 + ENVIRONMENT_PAGES) * PAGE];
 } noted;
 
 /* Calls `visit` with each part that a dry run may write to, and its copy; whether all calls returned 0. */
 static int each_noted(int (*visit)(void *part, void *copy, size_t size))
 {
-    int found = visit(hs_block.number, hs_laid->noted, (size_t)(dry.hidden - hs_block.number));
+    int found = visit(hs_block.number, noted.stack, (size_t)(dry.hidden - hs_block.number));
     char *copy = noted.strings;
     for (uint32_t i = 0; i < dry.readable_count; i++) {
         const size_t size = (size_t)(dry.readable[i].to - dry.readable[i].from);
@@ -269,15 +307,14 @@ static int hide_stack(const struct hs_job *job)
     return HS_SYS(SYS_mprotect, dry.hidden, hs_block.end - dry.hidden, PROT_NONE) == 0 ? 0 : -1;
 }
 
-/* Where the environment of a dry run ends. In one of these it is as near to the arrays as it can be: a tool may ask whether it is. */
-static char *end_of(const struct hs_job *job, enum place place)
+/* Has the environment of one dry run end as near to the arrays as it can be: a tool may ask whether it is. */
+static void bring_near(const struct hs_job *job)
 {
     size_t size = dry.argc * LENGTH_MAX + (size_t)(job->end - job->environment) + hs_block.path_size + 2 * PAGE;
     for (uint32_t i = 0; i < dry.envc; i++)
         size += dry.is_secret[i] ? PAGES_OF_SECRET * PAGE : 0;
-    if (place == JOINED && size < sizeof dry.area->arguments)
-        return page_of(dry.area->arguments + size);
-    return dry.area->behind - 2 * PAGE * place;
+    if (size < ARGUMENTS_PAGES * PAGE)
+        dry.end = page_of(dry.arguments + size);
 }
 
 /* Lays the strings of a dry run, of which there were `turn` before, and which learns or compares; -1 if the kernel does not let it. With
@@ -288,15 +325,17 @@ int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, s
     const enum place place = turn % HS_DRY_PLACES;
     const size_t name_size = strlen(job->strings) + 1;
     unsigned char random[ARGUMENTS_MAX];
+    if (hs_strings_map() != 0)
+        return -1;
     HS_SYS(SYS_getrandom, random, sizeof random, 0);
     dry.argc = job->head->argc;
     dry.envc = job->head->envc;
     dry.is_secret = is_secret;
-    dry.area = &hs_laid->dry[place];
     choose_offset(turn);
     dry.readable_count = 0;
     dry.is_laid = 1;
-    dry.end = end_of(job, place);
+    if (place == JOINED)
+        bring_near(job);
     char *const environment = lay_environment(job, place);
     place_arguments(place, job->strings, random);
     if (dry.argc == 1 && environment)
@@ -337,15 +376,13 @@ void hs_strings_show_stack(void)
         HS_SYS(SYS_mprotect, dry.hidden, hs_block.end - dry.hidden, PROT_READ | PROT_WRITE);
 }
 
-/* Clears what was laid, before anything else is. */
+/* Removes what was laid, before anything else is. */
 void hs_strings_end_dry(void)
 {
     if (!dry.is_laid)
         return;
     hs_strings_show_stack();
-    for (uint32_t i = 0; i < dry.readable_count; i++)
-        hs_strings_clear(dry.readable[i].from, dry.readable[i].to);
-    HS_SYS(SYS_mprotect, hs_laid->dry, sizeof hs_laid->dry, PROT_NONE);
+    HS_SYS(SYS_munmap, hs_laid, sizeof *hs_laid);
     dry.is_laid = 0;
 }
 
@@ -358,14 +395,14 @@ int hs_strings_is_hidden(const void *address)
             return 0;
     if (at >= dry.hidden && at < hs_block.end)
         return 1;
-    const int is_behind = at >= dry.end && at < dry.area->all + sizeof *dry.area;
-    return at >= hs_laid->dry->all && at < hs_laid->noted && !is_behind;
+    const int is_behind = at >= dry.end && at < dry.area + sizeof hs_laid->dry[0];
+    return at >= (char *)hs_laid && at < (char *)(hs_laid + 1) && !is_behind;
 }
 
 /* A place that can never be read. */
 const char *hs_strings_hidden(void)
 {
-    return hs_laid->dry->before;
+    return hs_laid->dry[0];
 }
 
 /* Whether this place is laid anew for each request, where the kernel has laid its own. */
@@ -407,8 +444,7 @@ int hs_strings_is_name(uint64_t word)
 
 struct hs_sought hs_strings_sought(void)
 {
-    const uint64_t from = (uintptr_t)hs_laid->dry->all;
-    return (struct hs_sought){from, (uintptr_t)hs_laid->noted - from, NAME};
+    return (struct hs_sought){(uintptr_t)hs_laid, sizeof *hs_laid, NAME};
 }
 
 /* The last of some strings, in order of their addresses, that does not begin behind `at`. */
@@ -426,12 +462,12 @@ int hs_strings_name_of(uint64_t word, uint64_t *name)
     const char *at = (const char *)(uintptr_t)word;
     if (hs_strings_is_name(word))
         return -1;
-    if (at < hs_laid->dry->all || at >= hs_laid->noted)
+    if (at < (char *)hs_laid || at >= (char *)(hs_laid + 1))
         return 0;
     /* The runtime looks there (hs_watch_touch), and may look anywhere. */
     if (at == hs_strings_hidden())
         at = dry.argument[0];
-    if (at < dry.area->all || at > dry.end)
+    if (at < dry.area || at > dry.end)
         return -1;
     const int is_variable = at >= dry.variable[0];
     char *const *strings = is_variable ? dry.variable : dry.argument;

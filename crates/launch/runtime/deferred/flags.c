@@ -2,7 +2,8 @@
  *
  * A tool that tests a pointer to an argument before it looks there leaves flags that depend on the address (the parity of its low byte).
  * They are no part of a state if the code that goes on from there sets them before anything could read them. This file knows only the
- * instructions that compilers put in between; at any other the answer is that flags are read.
+ * instructions that compilers put in between; at any other the answer is that flags are read. So it is at one that could fault, and show
+ * the flags to a handler, but for the first one, which looks at the argument.
  */
 #include <string.h>
 
@@ -28,9 +29,17 @@ static size_t operand_bytes(const unsigned char *modrm)
 
 enum effect { KEEPS, SETS, UNKNOWN };
 
-/* Instructions of two bytes' opcode that keep all flags: moves of one register, and nop. */
-static enum effect long_effect(const unsigned char *at, size_t *size)
+/* Whether the operand of an instruction with a ModRM byte lies in memory. */
+static int is_in_memory(const unsigned char *modrm)
 {
+    return modrm[0] >> 6 != 3;
+}
+
+/* Instructions of two bytes' opcode that keep all flags: moves of one register, and nop. */
+static enum effect long_effect(const unsigned char *at, size_t *size, int may_fault)
+{
+    if (!may_fault && is_in_memory(at + 1) && *at != 0x1e && *at != 0x1f)
+        return UNKNOWN;
     switch (*at) {
     case 0x10: case 0x11: case 0x1e: case 0x1f: case 0x28: case 0x29: case 0x57: case 0x6e: case 0x6f: case 0x7e: case 0x7f:
     case 0xb6: case 0xb7: case 0xbe: case 0xbf: case 0xd6: case 0xef:
@@ -48,7 +57,7 @@ static enum effect group_effect(unsigned operation)
 }
 
 /* The effect of an instruction, and its size if it keeps the flags. */
-static enum effect effect(const unsigned char *at, size_t *size)
+static enum effect effect(const unsigned char *at, size_t *size, int may_fault)
 {
     const unsigned char *const begin = at;
     int is_wide = 0;
@@ -59,25 +68,24 @@ static enum effect effect(const unsigned char *at, size_t *size)
         is_wide = *at++ & 8;
     *size = (size_t)(at - begin) + 1;
     if (*at == 0x0f)
-        return long_effect(at + 1, size);
+        return long_effect(at + 1, size, may_fault);
+    const int has_operand = (*at < 0x40 && (*at & 7) < 4) || (*at >= 0x80 && *at <= 0x85) || *at == 0xf6 || *at == 0xf7;
+    if (!may_fault && has_operand && is_in_memory(at + 1))
+        return UNKNOWN;
     if (*at < 0x40 && (*at & 7) < 6)
         return group_effect(*at >> 3);
     if ((*at & 0xf0) == 0x50 || *at == 0x90)
-        return KEEPS;
+        return may_fault || *at == 0x90 ? KEEPS : UNKNOWN;
     if ((*at & 0xf8) == 0xb8) {
         *size += is_wide ? 8 : 4;
         return begin[0] == 0x66 ? UNKNOWN : KEEPS;
     }
     switch (*at) {
-    case 0x63: case 0x88: case 0x89: case 0x8a: case 0x8b: case 0x8d:
-        *size += operand_bytes(at + 1);
-        return KEEPS;
-    case 0xc6:
-        *size += operand_bytes(at + 1) + 1;
-        return KEEPS;
-    case 0xc7:
-        *size += operand_bytes(at + 1) + 4;
-        return begin[0] == 0x66 ? UNKNOWN : KEEPS;
+    case 0x63: case 0x88: case 0x89: case 0x8a: case 0x8b: case 0x8d: case 0xc6: case 0xc7:
+        if (!may_fault && is_in_memory(at + 1) && *at != 0x8d)
+            return UNKNOWN;
+        *size += operand_bytes(at + 1) + (*at == 0xc6 ? 1 : *at == 0xc7 ? 4 : 0);
+        return *at == 0xc7 && begin[0] == 0x66 ? UNKNOWN : KEEPS;
     case 0x80: case 0x81: case 0x83:
         return group_effect(at[1] >> 3 & 7);
     case 0x84: case 0x85: case 0xa8: case 0xa9:
@@ -113,7 +121,7 @@ int hs_flags_are_set_anew(uintptr_t place)
     for (int i = 0; i < INSTRUCTIONS_MAX; i++) {
         size_t size;
         at = jump_target(at);
-        const enum effect found = effect(at, &size);
+        const enum effect found = effect(at, &size, i == 0);
         if (found != KEEPS)
             return found == SETS;
         at += size;

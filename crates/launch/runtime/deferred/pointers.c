@@ -6,10 +6,10 @@
  *
  * What a tool computes of an address otherwise, such as a hash or a difference, has no name. It is another number in each dry run, as
  * strings and their lengths are elsewhere in each, so that these do not agree. There is one exception. The usual first look at an argument
- * is that of a string function of libc, which has just found out whether its first load crosses a page. So a register may hold one of
- * the forms below of the addresses in rdi and rsi, with flags of it. It is computed anew where a run begins. The load may cross a page
- * then, which is no different where the next page can be read, too. In a dry run where it would, the function goes another way to its first
- * load: of its registers only those are compared that a function has to keep.
+ * is that of a string function of libc, which has just found out whether its first load crosses a page. So eax or ecx, in which no caller
+ * keeps anything, may hold one of the forms below of the addresses in rdi and rsi, with flags of it. It is computed anew where a run
+ * begins. The load may cross a page then, which is no different where the next page can be read, too. In a dry run where it would, the
+ * function goes another way to its first load: of its registers only those are compared that a function has to keep.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -23,7 +23,7 @@
 #define ROW_MAX 4096
 #define RED_ZONE 128
 /* In an arrival's registers. */
-enum { RSI = 4, RDI = 5 };
+enum { RAX = 0, RCX = 2, RSI = 4, RDI = 5 };
 /* Those that a function has to keep (x86-64 psABI, 3.2.1), as bits: rbx, rbp, r12 to r15, rsp. */
 #define KEPT 0xf842u
 /* libc's string functions go another way if one of their first loads, in which they look at so many bytes, crosses a page. */
@@ -115,7 +115,7 @@ static int rename_registers(struct hs_pointers *out, struct hs_arrival *at)
     const int in_libc = is_libc(at->place);
     out->may_cross = in_libc && may_cross(at);
     for (int i = 0; i < 16; i++)
-        out->forms[i] = (unsigned char)(in_libc && i != RSI && i != RDI && i != HS_RSP ? forms_in(at->general[i], at) : 0);
+        out->forms[i] = (unsigned char)(in_libc && (i == RAX || i == RCX) ? forms_in(at->general[i], at) : 0);
     for (int i = 0; i < 16; i++) {
         const int found = hs_strings_name_of(at->general[i], &name);
         if (found < 0)

@@ -115,8 +115,13 @@ static void set_stack(const stack_t *stack, stack_t *old)
     const stack_t before = watch.theirs_stack;
     if (stack)
         watch.theirs_stack = *stack;
-    if (old)
-        *old = before;
+    /* With what the kernel writes between the flags and the size. */
+    if (old) {
+        memset(old, 0, sizeof *old);
+        old->ss_sp = before.ss_sp;
+        old->ss_flags = before.ss_flags;
+        old->ss_size = before.ss_size;
+    }
 }
 
 /* Whether a call maps memory that nobody else has, and that is of no file. */

@@ -65,11 +65,12 @@ enum meaning { OTHER, ARGC, ARGV, ENVP, MAIN };
 enum { KEPT = sizeof hs_frame.kept / sizeof *hs_frame.kept, REST = sizeof hs_frame_rest / sizeof *hs_frame_rest };
 static enum meaning meanings[KEPT + REST];
 
-/* Words of libc's frames, and halves of words that are the number of arguments. glibc 2.36 has three of them. */
+/* Words of libc's frames, plain or mangled as libc keeps them in a jmp_buf, and halves of words that are the number of arguments. */
 enum { ABOVE_MAX = 64 };
 static struct {
     uintptr_t *word;
     enum meaning meaning;
+    int is_mangled;
 } above[ABOVE_MAX];
 static int *halves[ABOVE_MAX];
 static size_t above_count, halves_count;
@@ -90,21 +91,54 @@ static enum meaning meaning_of(uintptr_t word, const struct hs_start *start)
     return word == (uintptr_t)note_and_halt ? MAIN : OTHER;
 }
 
+/* PTR_MANGLE of glibc (sysdeps/unix/sysv/linux/x86_64/pointer_guard.h). */
+enum { TURN = 17, WORD_BITS = 64 };
+static uintptr_t guard(void)
+{
+    uintptr_t word;
+    __asm__("mov %%fs:0x30, %0" : "=r"(word));
+    return word;
+}
+
+static uintptr_t mangled(uintptr_t word)
+{
+    word ^= guard();
+    return word << TURN | word >> (WORD_BITS - TURN);
+}
+
+static uintptr_t demangled(uintptr_t word)
+{
+    return (word >> TURN | word << (WORD_BITS - TURN)) ^ guard();
+}
+
 /* What is between main's frame and the number of arguments that the kernel has laid there. */
 static void note_above(const struct hs_start *start)
 {
     const uintptr_t end = (uintptr_t)(start->argv - 1);
     for (uintptr_t at = hs_frame.stack; at < end; at += sizeof(uintptr_t)) {
         uintptr_t *const word = (uintptr_t *)at;
-        const enum meaning meaning = meaning_of(*word, start);
+        const enum meaning plain = meaning_of(*word, start);
+        const enum meaning meaning = plain != OTHER ? plain : meaning_of(demangled(*word), start);
         if (meaning != OTHER && above_count < ABOVE_MAX) {
             above[above_count].word = word;
-            above[above_count++].meaning = meaning;
+            above[above_count].meaning = meaning;
+            above[above_count++].is_mangled = plain == OTHER;
         }
         for (int *half = (int *)at; meaning == OTHER && half < (int *)(word + 1); half++)
             if (*half == start->argc && halves_count < ABOVE_MAX)
                 halves[halves_count++] = half;
     }
+}
+
+/* A word that cold processes with different numbers of arguments have alike is none of these. */
+void hs_frame_is_constant(const uintptr_t *word)
+{
+    for (size_t i = 0; i < above_count; i++)
+        if (above[i].word == word)
+            above[i].meaning = OTHER;
+    for (size_t i = 0; i < halves_count; i++)
+        if (halves[i] >= (const int *)word && halves[i] < (const int *)(word + 1))
+            halves[i--] = halves[--halves_count];
 }
 
 static void give(uintptr_t *word, enum meaning meaning, const struct hs_call *call)
@@ -125,8 +159,11 @@ void hs_frame_give(const struct hs_call *call)
         give(noted(i), meanings[i], call);
 #endif
 #ifndef HS_WITHOUT_ABOVE
-    for (size_t i = 0; i < above_count; i++)
+    for (size_t i = 0; i < above_count; i++) {
         give(above[i].word, above[i].meaning, call);
+        if (above[i].is_mangled && above[i].meaning != OTHER)
+            *above[i].word = mangled(*above[i].word);
+    }
     for (size_t i = 0; i < halves_count; i++)
         *halves[i] = call->argc;
 #endif
@@ -165,6 +202,12 @@ __attribute__((naked)) static int note_and_halt(int argc __attribute__((unused))
     HS_NOTE_FRAME(hs_frame, halt);
 }
 #else
+/* Nothing is given here. */
+void hs_frame_is_constant(const uintptr_t *word)
+{
+    (void)word;
+}
+
 static __attribute__((noinline)) void stop(int argc, char **argv, char **envp)
 {
     first.start = (struct hs_start){argc, argv, envp};

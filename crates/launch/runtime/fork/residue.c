@@ -24,7 +24,10 @@ static void write_above(const uint64_t *above, size_t count)
         const uint64_t value = above[i] & ((1ull << PLACE) - 1);
         uint64_t *const word = (uint64_t *)at;
         switch (above[i] >> PLACE) {
-        case HS_ABOVE_NUMBER: *word = value; break;
+        case HS_ABOVE_NUMBER:
+            *word = value;
+            hs_frame_is_constant(word);
+            break;
         case HS_ABOVE_PLACE: *word = hs_frame.stack + value; break;
         case HS_ABOVE_SOMETHING:
             if (*word == 0)

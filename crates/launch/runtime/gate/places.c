@@ -73,10 +73,12 @@ int hs_places_are_as_elsewhere(const struct hs_system_call *call, long result, i
     return overlaps && (result == -EEXIST || (result > 0 && is_chosen_as_elsewhere(call, result)));
 }
 
-/* Whether memory is the runtime's own. */
+/* Whether memory is the runtime's own, or has been, where a fresh process has none. */
 static int is_own(uintptr_t from, size_t size)
 {
-    return hs_own_has(from, size) && !has_strings(from, 1);
+    const struct hs_place strings = hs_strings_place();
+    const uintptr_t begin = (uintptr_t)strings.from;
+    return hs_own_has(from, size) || (!hs_strings_are_dry() && from < begin + strings.size && (from >= begin || size > begin - from));
 }
 
 /* Whether memory that a call leads to is the runtime's own, or has been changed by it. */

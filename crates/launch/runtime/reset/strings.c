@@ -38,18 +38,26 @@ struct hs_block hs_block;
 #define PLACES 16
 #define GROWTH (HALF / 2)
 
-/* Takes memory for it here; 0 if that is not free. */
+int hs_strings_map(void)
+{
+    const long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    const long made = HS_SYS(SYS_mmap, (long)hs_laid, sizeof *hs_laid, PROT_NONE, flags, -1, 0);
+    /* An older kernel takes the address for a hint. */
+    if (made > 0 && made != (long)hs_laid)
+        HS_SYS(SYS_munmap, made, sizeof *hs_laid);
+    return made == (long)hs_laid ? 0 : -1;
+}
+
+/* Chooses this place for it; 0 if that is not free. In a run nothing is there, as in a fresh process. */
 static int open_at(uintptr_t wanted)
 {
-    const long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-    const long made = HS_SYS(SYS_mmap, (long)wanted, sizeof *hs_laid, PROT_READ | PROT_WRITE, flags, -1, 0);
-    /* An older kernel takes the address for a hint. */
-    if (made > 0 && made != (long)wanted)
-        HS_SYS(SYS_munmap, made, sizeof *hs_laid);
-    if (made != (long)wanted)
-        return 0;
-    hs_laid = (struct hs_laid *)made;
-    return 1;
+    hs_laid = (struct hs_laid *)wanted;
+    const int is_free = hs_strings_map() == 0;
+    if (is_free)
+        HS_SYS(SYS_munmap, hs_laid, sizeof *hs_laid);
+    else
+        hs_laid = NULL;
+    return is_free;
 }
 
 /* Whether nothing can be mapped right behind this address: addresses are not random, and the stack ends where all memory ends. */
@@ -79,7 +87,7 @@ static int open_above(const struct hs_start *start)
         const uintptr_t behind = wanted + sizeof *hs_laid;
         const int is_clear = wanted > end || (may_be_below && behind + GROWTH <= (uintptr_t)start->argv);
         if (wanted >= half && behind <= half + HALF && is_clear && open_at(wanted))
-            return HS_SYS(SYS_mprotect, hs_laid->dry, sizeof hs_laid->dry, PROT_NONE) == 0 ? 0 : -1;
+            return 0;
         wanted = half + place * (HALF / PLACES) + APART;
     }
     return -1;

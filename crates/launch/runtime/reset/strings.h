@@ -19,22 +19,14 @@
 #define PAGES_OF_SECRET 6
 _Static_assert(STRINGS_ROOM % PAGE == 0, "the strings end a page");
 
-/* Memory above the stack. No snapshot has it (hs_strings_place). */
+/* Memory above the stack, there only while a dry run goes on. No snapshot has it (hs_strings_place). Each place of a dry run has an area
+ * of its own, so that no number of a page or of a larger piece of memory is the same in all. */
 struct hs_laid {
-    /* Of dry runs; nothing else can read this. Each place has an area of its own, so that no number of a page or of a larger piece of
-     * memory is the same in all. */
-    union hs_area {
-        struct {
-            char before[PAGE]; /* can never be read */
-            char names[6][PAGE]; /* one has the first argument at its end, and the one before it may have what lies before that */
-            char arguments[(ARGUMENTS_MAX + 6) * PAGE], environment[STRINGS_ROOM + (PAGES_OF_SECRET * HS_SECRETS_MAX + 12) * PAGE];
-            char behind[PAGE]; /* can never be read */
-        };
-        char all[2ul << 20];
-    } dry[HS_DRY_PLACES];
-    char noted[NOTED_ROOM];     /* a copy of what lies on the stack, while a dry run goes on */
+    char dry[HS_DRY_PLACES][10ul << 20];
 };
 HS_HIDDEN extern struct hs_laid *hs_laid;
+/* Maps it, so that nothing of it can be read; -1 if there is something already. */
+HS_HIDDEN int hs_strings_map(void);
 
 struct hs_layout {
     int is_complete; /* the request's arrays and auxiliary vector lie below the kernel's */

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL
        WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES, SECONDS, PROCESSOR,
        ARRAY, WAKES, BEHIND, OVERWRITES, LAST, PROTECTS, FIRST, ABOVE, BETWEEN, LENGTHS, ALIGNED, HASHED, PACKED, INSIDE, FAR,
        MAPS_FILE, ENDS_RAW, EXECUTES, WRITES_AROUND, LEAVES, PLACE, TRAPS, RANDOM, DISTANCE, TRAPS_TWICE,
-       WORKS, RANGE, EXACT, PAGES, CHUNKS, INEXACT,
+       WORKS, RANGE, EXACT, PAGES, CHUNKS, INEXACT, PAGE_BIT, HIGH_PAGE_BIT, LAST_PAGE_BIT, PARITY, PADDED,
        /* A constructor has kept the list of arguments. */
        LIST, LIST_COPIES, LIST_NUMBER, LIST_WRITES, LIST_SWAPS, LIST_GROWS, LIST_BEHIND, LIST_LATER,
        /* It is found by libc's pointer. */
@@ -183,6 +184,21 @@ static void skip(int signal)
     early_result = signal;
 }
 
+/* One bit that is made of an address alone. */
+static unsigned long one_bit(int argc, char **argv)
+{
+    const uintptr_t word = (uintptr_t)argv[argc > 1];
+    char **last = environ;
+    while (last[1])
+        last++;
+    switch (EARLY) {
+    case PAGE_BIT: return word >> 12 & 1;
+    case HIGH_PAGE_BIT: return word >> 19 & 1;
+    case LAST_PAGE_BIT: return (uintptr_t)*last >> 14 & 1;
+    default: return (unsigned long)__builtin_parity(word & 0xff);
+    }
+}
+
 static void before(int argc, char **argv)
 {
     static char other[] = "other";
@@ -284,6 +300,18 @@ static void before(int argc, char **argv)
     case EXACT: early_result = argc > 3 ? (argv[2] - argv[1] == 3) + 2 * (argv[3] - argv[2] == 1) : 0; break;
     case PAGES: kept_ticks = (uintptr_t)argv[argc > 1] >> 12; break;
     case CHUNKS: kept_ticks = (uintptr_t)environ[0] >> 20; break;
+    case PAGE_BIT:
+    case HIGH_PAGE_BIT:
+    case LAST_PAGE_BIT:
+    case PARITY: kept_ticks = one_bit(argc, argv); break;
+    /* The kernel writes zeros between the flags and the size. */
+    case PADDED: {
+        stack_t stack;
+        memset(&stack, 7, sizeof stack);
+        sigaltstack(NULL, &stack);
+        early_result = ((unsigned char *)&stack)[offsetof(stack_t, ss_flags) + sizeof stack.ss_flags];
+        break;
+    }
 #if defined(__x86_64__)
     /* A flag of the vector unit, before a function that ends the watch. */
     case INEXACT: {
@@ -403,6 +431,8 @@ static void show(int argc, char **argv, int number)
         printf("found %d\n", kept_argv[((uintptr_t)argv[i] >> 4 ^ (uintptr_t)argv[i] >> 9) % 64] != NULL);
     if (EARLY == PAGES)
         printf("page %d\n", kept_ticks == (uintptr_t)argv[argc > 1] >> 12);
+    if (EARLY >= PAGE_BIT && EARLY <= PARITY)
+        printf("bit %d\n", kept_ticks == one_bit(argc, argv));
     if (EARLY == CHUNKS)
         printf("chunk %d\n", kept_ticks == (uintptr_t)environ[0] >> 20);
     for (int i = 0; EARLY == PACKED && i < argc; i++) {

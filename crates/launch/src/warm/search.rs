@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::{Files, VARIANTS};
 use super::identity::Aspect;
+use super::made_up::leads_through_made_up;
 use crate::{EnvBlock, Reason, Spec};
 
 /// The variable.
@@ -58,6 +59,8 @@ impl Search {
         // Paths with ld.so's variables are in the observation: such a directory is never taken for idle.
         for dir in self.absolute.iter().filter(|dir| !has_variable(dir)) {
             files.watch_for(dir, Aspect::Place);
+            // A link may lead to another directory for each process.
+            files.watch_for(dir, if dir.is_symlink() { Aspect::Link } else { Aspect::NoLink });
             // In a directory that is not there nothing else is looked for.
             if dir.is_dir() {
                 names(libraries).for_each(|name| files.watch(&dir.join(name)));
@@ -68,7 +71,8 @@ impl Search {
     /// Returns `spec` with a value that has no idle directories, or with none, if `libraries` are those that its program
     /// looks for. Relative directories must be idle wherever the program is started ([`Files::shadowed_in`]).
     pub(crate) fn reduce<'fd>(&self, spec: &Spec<'fd>, libraries: &BTreeSet<OsString>) -> Spec<'fd> {
-        self.with(spec, |dir| has_variable(dir) || !is_idle(dir, libraries))
+        // What is in a directory of the kernel's depends on who looks: `/proc/self/cwd`.
+        self.with(spec, |dir| has_variable(dir) || leads_through_made_up(dir) || !is_idle(dir, libraries))
     }
 
     /// Returns `spec` without the variable.
@@ -152,6 +156,8 @@ mod tests {
         std::os::unix::fs::symlink("absent", at("link/libx.so")).unwrap();
         let [has, other, variants, link, absent] =
             ["has", "other", "variants", "link", "absent"].map(|name| at(name).display().to_string());
+        std::os::unix::fs::symlink("/proc/self/cwd", at("away")).unwrap();
+        let away = at("away").display().to_string();
         let libraries: BTreeSet<OsString> = ["libx.so".into()].into();
         for (value, expected) in [
             (format!("{other}:{absent}"), String::new()),
@@ -160,6 +166,7 @@ mod tests {
             (format!("{variants}:{other}:{link}"), format!("LD_LIBRARY_PATH={variants}:{link}\0")),
             (format!(":{has}:lib:"), format!("LD_LIBRARY_PATH={has}\0")),
             (format!("{absent}/$LIB"), format!("LD_LIBRARY_PATH={absent}/$LIB\0")),
+            (format!("{away}/x:{absent}"), format!("LD_LIBRARY_PATH={away}/x\0")),
         ] {
             assert_eq!(reduced(&value, &libraries), format!("A=1\0{expected}B=2\0"), "{value}");
         }
@@ -196,6 +203,11 @@ mod tests {
         assert!(!files.unchanged());
         std::fs::create_dir(&there).unwrap();
         assert!(files.unchanged(), "another directory, which is as empty");
+        std::fs::remove_dir(&there).unwrap();
+        std::os::unix::fs::symlink("/proc/self/cwd", &there).unwrap();
+        assert!(!files.unchanged(), "a link in its place");
+        std::fs::remove_file(&there).unwrap();
+        std::fs::create_dir(&there).unwrap();
         std::fs::create_dir(&absent).unwrap();
         assert!(!files.unchanged());
     }
