@@ -107,7 +107,8 @@ fn clear(dir: &Path) -> Result<(), (PathBuf, std::io::Error)> {
     for file in observations(dir) {
         gone(&file, fs::remove_file(&file))?;
     }
-    for part in [CONFIGS, FILECHECKS, VERDICTS].map(|part| dir.join(part)) {
+    // What tests depend on goes after what is known of them.
+    for part in [VERDICTS, CONFIGS, FILECHECKS].map(|part| dir.join(part)) {
         gone(&part, fs::remove_dir_all(&part))?;
     }
     Ok(())

@@ -114,6 +114,17 @@ pub enum State {
     File(Stamp, Option<(Hash, bool)>),
     /// `/dev/null` and its like, of this number, with mode, user and group.
     Device(u64, [u32; 3]),
+    /// The names of the machine and its domain, as `uname` tells them. The path is [`HOST`].
+    Host([String; 2]),
+}
+
+/// Stands for the names of the machine. As a file it is never an input.
+pub(crate) const HOST: &str = "/proc/sys/kernel/hostname";
+
+/// Returns the names of the machine and of its domain.
+pub(crate) fn host() -> [String; 2] {
+    let names = rustix::system::uname();
+    [names.nodename(), names.domainname()].map(|name| name.to_string_lossy().into_owned())
 }
 
 /// An input of a test.
@@ -153,6 +164,9 @@ fn own_ids() -> (u32, u32) {
 impl Input {
     /// Returns whether all that was looked at is as it was.
     pub fn holds(&self, place: Place<'_>, contents: &Contents) -> bool {
+        if let State::Host(names) = &self.state {
+            return *names == host();
+        }
         let path = Path::new(&self.path);
         let found = match fs::symlink_metadata(path) {
             Ok(found) => found,
@@ -175,6 +189,7 @@ impl Input {
                 fs::read_link(path).is_ok_and(|now| now == Path::new(target))
                     && self.stat_holds(before, &now, place)
             }
+            State::Host(_) => false,
             State::Device(number, rights) => {
                 found.file_type().is_char_device() && found.rdev() == *number && now.rights() == *rights
             }
@@ -237,6 +252,8 @@ impl Input {
                 *content = Some((hash, content::is_told_by_stamp(Path::new(&self.path), stamp)));
                 true
             }
+            // Somebody may have changed them meanwhile.
+            State::Host(names) => *names == host(),
             _ => true,
         }
     }

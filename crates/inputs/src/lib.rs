@@ -15,6 +15,7 @@ mod input;
 mod merge;
 #[cfg(target_arch = "x86_64")]
 mod program;
+mod subject;
 mod surroundings;
 mod verdicts;
 #[cfg(target_arch = "x86_64")]
@@ -25,7 +26,8 @@ mod watch;
 pub use content::{Contents, Hash};
 pub use input::{Input, Looks, Place, Stamp, State};
 pub use merge::add_inputs;
+pub use subject::Subject;
 pub use surroundings::surroundings;
 pub use verdicts::{Known, Record, Running, Shared, Verdicts, VerdictsReport, verdicts_report};
 #[cfg(target_arch = "x86_64")]
-pub use watch::{Traced, trace, trace_known};
+pub use watch::{Traced, trace};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::input::{Input, Looks, Stamp, State, is_nothing};
+use crate::input::{Input, Looks, Stamp, State, host, is_nothing};
 
 /// Adds inputs that a process has seen shortly before. The error names one that was not the same for both.
 pub fn add_inputs(inputs: &mut Vec<Input>, more: &[Input]) -> Result<(), String> {
@@ -23,6 +23,7 @@ impl Input {
     pub fn is_as_seen(&self) -> bool {
         let path = Path::new(&self.path);
         match (&self.state, Stamp::of(path)) {
+            (State::Host(names), _) => *names == host(),
             // These are known to be constant, and have no times of their own.
             _ if path.starts_with("/proc") || path.starts_with("/sys") => true,
             (State::Missing(_), Err(error)) => is_nothing(&error),
@@ -43,7 +44,7 @@ impl Input {
         let is_made = looks.has(Looks::OVERWRITTEN) && self.looks != other.looks;
         let is_same = match (&mut self.state, &other.state) {
             (State::Missing(_), State::Missing(_)) => true,
-            (State::Link(..) | State::Device(..), state) => self.state == *state,
+            (State::Link(..) | State::Device(..) | State::Host(_), state) => self.state == *state,
             (State::Directory(seen, names), State::Directory(also, more)) => {
                 let is_same =
                     if looks.has(Looks::STAT) { seen == also } else { seen.rights() == also.rights() };

@@ -428,7 +428,7 @@ fn segments(dir: &Path) -> Segments {
     Segments {
         dir: dir.join("verdicts"),
         suffix: "verdicts",
-        magic: b"hotstart verdicts 4\n",
+        magic: b"hotstart verdicts 5\n",
         size_max: SIZE_MAX,
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::io::Errno;
 
 use crate::content;
-use crate::input::{Input, Looks, Stamp, State, is_nothing, names_in};
+use crate::input::{HOST, Input, Looks, Stamp, State, host, is_nothing, names_in};
 
 /// Why a test's inputs cannot be told.
 pub(crate) type Refusal = String;
@@ -27,12 +27,8 @@ pub(crate) enum Spot {
     Found { path: PathBuf, stamp: Stamp },
 }
 
-/// Names of the machine. They are no part of the key: a container has another one in each run.
-pub(crate) const HOST: [&str; 2] = ["/proc/sys/kernel/hostname", "/proc/sys/kernel/domainname"];
 /// Files of the kernel that are as constant as the kernel and the processor, which belong to the key.
-const CONSTANT: [&str; 7] = [
-    HOST[0],
-    HOST[1],
+const CONSTANT: [&str; 5] = [
     "/proc/filesystems",
     "/proc/sys/vm/overcommit_memory",
     "/sys/devices/system/cpu/online",
@@ -230,6 +226,13 @@ impl Walk {
         }
         self.note(path, looks, || Ok(State::File(*stamp, None)))?;
         if looks.has(Looks::CONTENT) { self.note_content(path, now) } else { Ok(()) }
+    }
+
+    /// Notes that the names of the machine were asked for. They are no part of the key: a container has another one in each run. All else
+    /// that `uname` tells is.
+    pub fn look_host(&mut self) {
+        let state = || (Looks::CONTENT, State::Host(host()));
+        self.inputs.entry(PathBuf::from(HOST)).or_insert_with(state);
     }
 
     /// Notes that nothing but the making of this file mattered; `mode` is what it gets.

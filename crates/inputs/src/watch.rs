@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::calls::{
     CHANGING, CHANGING_WITH, EXCUSED, FLAGS_OF_NEW_PROCESSES, HARMLESS, HARMLESS_WITH, REQUESTS, TELLING,
@@ -14,7 +14,8 @@ use crate::calls::{
 use crate::handlers::Handlers;
 use crate::input::{Input, Looks, Stamp};
 use crate::program::{self, Leads};
-use crate::walk::{HOST, Refusal, Spot, Walk};
+use crate::subject::Subject;
+use crate::walk::{Refusal, Spot, Walk};
 use hotstart_launch::tracing::{Awaited, Call, Rules, Watcher, trace_tree};
 
 /// What a traced run has shown.
@@ -31,21 +32,11 @@ pub struct Traced {
 }
 
 /// Runs `run` in a traced child of this process, which must have one thread, and tells what it depends on.
-pub fn trace(run: impl FnOnce() -> u8) -> io::Result<Traced> {
-    watched(false, run)
-}
-
-/// The same for a program whose source is known, so that the time, random numbers and the like do not matter to it. It may look in vain
-/// for the name service's cache.
-pub fn trace_known(run: impl FnOnce() -> u8) -> io::Result<Traced> {
-    watched(true, run)
-}
-
-fn watched(is_known: bool, run: impl FnOnce() -> u8) -> io::Result<Traced> {
+pub fn trace(subject: Subject, run: impl FnOnce() -> u8) -> io::Result<Traced> {
     let own = std::env::current_exe().ok();
     let mut watch = Watch {
         walk: Walk::default(),
-        is_known,
+        subject,
         refusal: None,
         changes: Vec::new(),
         pending: HashMap::new(),
@@ -55,7 +46,8 @@ fn watched(is_known: bool, run: impl FnOnce() -> u8) -> io::Result<Traced> {
         handlers: None,
     };
     let number = |number: i64| u32::try_from(number).expect("numbers of system calls are small");
-    let allowed = HARMLESS.map(number);
+    let is_allowed = |call: &i64| *call != libc::SYS_getcwd || subject != Subject::Anywhere;
+    let allowed: Vec<u32> = HARMLESS.into_iter().filter(is_allowed).map(number).collect();
     let always = CHANGING.map(|call| Awaited { number: number(call), only_with: None });
     let some = CHANGING_WITH.map(|(call, argument, flags)| Awaited {
         number: number(call),
@@ -81,8 +73,7 @@ fn umask() -> u32 {
 
 struct Watch {
     walk: Walk,
-    /// Whether the program's source is known.
-    is_known: bool,
+    subject: Subject,
     refusal: Option<Refusal>,
     /// What the call that is judged makes, empties or removes; whether it makes a directory.
     changes: Vec<(PathBuf, bool)>,
@@ -225,7 +216,8 @@ impl Watch {
         let a = call.args;
         // Our own code may ask for the time and for its own numbers: no verdict comes from them.
         let is_allowed = call.is_ours && is_our_own_affair(call.number)
-            || self.is_known && self.is_excused(call)
+            || self.subject == Subject::Known && self.is_excused(call)
+            || self.subject == Subject::Anywhere && call.number == libc::SYS_getcwd && call.is_ours
             || match call.number {
                 libc::SYS_clone => a[0] & !FLAGS_OF_NEW_PROCESSES == 0,
                 libc::SYS_clone3 => is_known_clone(call),
@@ -240,7 +232,10 @@ impl Watch {
                 libc::SYS_getrandom => self.is_of_allocator(call),
                 libc::SYS_clock_nanosleep => a[1] == 0,
                 libc::SYS_statfs => return self.statfs(call),
-                libc::SYS_uname => return self.name_host(),
+                libc::SYS_uname if self.subject != Subject::Anywhere => {
+                    self.walk.look_host();
+                    true
+                }
                 _ => false,
             };
         if is_allowed {
@@ -293,6 +288,11 @@ impl Watch {
         let path = PathBuf::from(path);
         if path.is_absolute() {
             return Ok(Some((PathBuf::from("/"), path)));
+        }
+        let is_from_here = named.directory == HERE && !call.is_ours;
+        let is_name = || matches!(path.components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
+        if self.subject == Subject::Anywhere && is_from_here && !is_name() {
+            return Err(format!("looks at '{}' from its working directory", path.display()));
         }
         let base = if named.directory == HERE {
             format!("/proc/{}/cwd", call.pid)
@@ -482,14 +482,6 @@ impl Watch {
     }
 
     /// Numbers of free blocks change all the time; only what is missing stays so.
-    /// Notes the names of the machine. All else that `uname` tells is in the key.
-    fn name_host(&mut self) -> Result<(), Refusal> {
-        HOST.iter().map(PathBuf::from).try_for_each(|path| {
-            let stamp = Stamp::of(&path).map_err(|error| format!("'{}': {error}", path.display()))?;
-            self.walk.look(&Spot::Found { path, stamp }, Looks::CONTENT, true)
-        })
-    }
-
     fn statfs(&mut self, call: &Call) -> Result<(), Refusal> {
         match self.spot(call, Named::here(call.args[0]), true)? {
             Some(Spot::Missing { .. }) => Ok(()),

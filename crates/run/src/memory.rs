@@ -91,7 +91,7 @@ impl Memory {
     /// The same, remembered in a place that is shared with other runners as well. It is given a name for those whose surroundings are
     /// equal, since no other's verdicts are of use here.
     pub fn shared_in<S: Shared + 'static>(mut self, place: impl FnOnce(String) -> S) -> Memory {
-        let name = blake3::derive_key("hotstart: shared verdicts, 4", self.surroundings.as_bytes());
+        let name = blake3::derive_key("hotstart: shared verdicts, 5", self.surroundings.as_bytes());
         let place = place(blake3::Hash::from(name).to_string());
         self.verdicts = self.verdicts.shared_in(Box::new(place));
         self

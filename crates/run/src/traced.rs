@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use hotstart_inputs::Input;
+use hotstart_inputs::{Input, Subject};
 use hotstart_launch::{Child, EnvBlock, Group, Launcher, ProcessGroup, Spec};
 use hotstart_model::{Script, Transcript};
 use hotstart_shell::{FileCheckUses, KnownFileCheck};
@@ -44,8 +44,7 @@ pub enum TraceError {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Order<S> {
     pub script: S,
-    /// Whether it is a known program, so that the time and the like do not matter to it.
-    pub is_known: bool,
+    pub subject: Subject,
     /// The process group to run it in.
     pub group: i32,
     /// What is known of FileChecks. `None` if every FileCheck runs.
@@ -70,15 +69,15 @@ pub fn trace(script: &Script, launcher: &Launcher, group: &Group) -> Result<Trac
     once(script, How::default(), launcher, group)
 }
 
-/// Runs a program traced, and returns its inputs if it passes without output and they can be told. If its source `is_known`, the time,
-/// random numbers and the like do not matter to it. One that runs longer than the script's timeout is ended, and has none.
+/// Runs a program traced, and returns its inputs if it passes without output and they can be told. One that runs longer than the script's
+/// timeout is ended, and has none.
 pub fn inputs_of_program(
     script: &Script,
     launcher: &Launcher,
     group: &Group,
-    is_known: bool,
+    subject: Subject,
 ) -> Option<Vec<Input>> {
-    let how = How { is_known, filechecks: None, limit: script.timeout };
+    let how = How { subject, filechecks: None, limit: script.timeout };
     let Traced { transcript, inputs } = once(script, how, launcher, group).ok()?;
     let is_silent = transcript.stdout.is_empty() && transcript.stderr.is_empty();
     (transcript.exit_code == Some(0) && is_silent).then_some(inputs.ok()?)
@@ -92,8 +91,7 @@ fn once(script: &Script, how: How, launcher: &Launcher, group: &Group) -> Result
 /// How a script is run traced.
 #[derive(Debug, Default)]
 pub(crate) struct How {
-    /// Whether it is a known program.
-    pub is_known: bool,
+    pub subject: Subject,
     /// What is known of FileChecks. `None` if every FileCheck runs.
     pub filechecks: Option<Vec<KnownFileCheck>>,
     /// The longest that it may take. `None` if somebody else watches over the group.
@@ -176,14 +174,14 @@ impl<'l> Tracer<'l> {
             ProcessGroup::Join(pgid) => (pgid, pgid),
             _ => (0, rustix::process::getpgrp().as_raw_nonzero().get()),
         };
-        let How { is_known, filechecks, limit } = how;
+        let How { subject, filechecks, limit } = how;
         // One that does not answer in time is lost, and ends when this is dropped.
         self.stream.set_read_timeout(limit).map_err(refused)?;
         let pid = self.child.as_ref().map_or(0, Child::pid);
         if !group.lend(pid, pgid) {
             return Err(TraceError::Lost);
         }
-        let told = self.tell(&Order { script, is_known, group: number, filechecks });
+        let told = self.tell(&Order { script, subject, group: number, filechecks });
         group.release(pid);
         match told {
             _ if group.is_killed() => Err(TraceError::Lost),

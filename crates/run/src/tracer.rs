@@ -73,7 +73,7 @@ fn decider(known: &mut Option<Known>, told: Vec<KnownFileCheck>) -> &FileChecks 
 /// Returns the answer, and the record as text.
 #[cfg(target_arch = "x86_64")]
 fn run(order: Order<Script>, known: &mut Option<Known>) -> io::Result<(Answer, Vec<u8>)> {
-    let Order { script, is_known, filechecks, .. } = order;
+    let Order { script, subject, filechecks, .. } = order;
     let mut record = File::from(rustix::fs::memfd_create("record", MemfdFlags::CLOEXEC)?);
     let (launcher, group) = (Launcher::new(), Group::of_job(0));
     group.settle();
@@ -86,7 +86,7 @@ fn run(order: Order<Script>, known: &mut Option<Known>) -> io::Result<(Answer, V
         let text = serde_json::to_vec::<Record>(&(transcript, uses)).map_err(io::Error::from);
         u8::from(text.and_then(|text| (&record).write_all(&text)).is_err())
     };
-    let traced = if is_known { hotstart_inputs::trace_known(run)? } else { hotstart_inputs::trace(run)? };
+    let traced = hotstart_inputs::trace(subject, run)?;
     if traced.code != 0 {
         return Err(io::Error::other("the traced shell failed"));
     }

@@ -241,8 +241,9 @@ impl Session<'_> {
                 if self.decides_filechecks() {
                     tally.filechecks = Some(self.filechecks(discovered, &launcher));
                 }
-                let joined =
-                    self.memory(discovered).and_then(|memory| Ok((memory, self.cluster(discovered)?)));
+                let joined = self
+                    .memory(discovered, tally.filechecks.as_deref())
+                    .and_then(|memory| Ok((memory, self.cluster(discovered)?)));
                 (tally.memory, tally.cluster) = match joined {
                     Ok(joined) => joined,
                     Err(error) => return failed(&format!("{}: error: {error}\n", self.program)),

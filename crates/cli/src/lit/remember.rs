@@ -14,7 +14,7 @@ use hotstart_lit::plan::Plan;
 use hotstart_model::{JobId, JobSource, Script, Work};
 use hotstart_report::Sink;
 use hotstart_run::{Memory, MemoryCounts, TraceError, trace};
-use hotstart_shell::Losses;
+use hotstart_shell::{FileChecks, Losses};
 
 use super::{Session, failed, told as say};
 use crate::args::Remember;
@@ -22,7 +22,11 @@ use crate::exit_code::{self, SUCCESS};
 
 impl Session<'_> {
     /// Returns what is known of tests that passed, if the options ask for it and allow it.
-    pub(super) fn memory(&self, discovered: &Discovered) -> Result<Option<Arc<Memory>>, String> {
+    pub(super) fn memory(
+        &self,
+        discovered: &Discovered,
+        filechecks: Option<&FileChecks>,
+    ) -> Result<Option<Arc<Memory>>, String> {
         let own = &self.options.own;
         if own.remember == Remember::Nothing && own.affected.is_empty() {
             return Ok(None);
@@ -44,7 +48,7 @@ impl Session<'_> {
         let compares_times = own.remember != Remember::SameContent;
         let mut memory = Memory::new(dir, compares_times, discovered.session.tmp_dir.clone());
         if self.decides_filechecks() {
-            memory = memory.with_matcher(Losses::of(dir));
+            memory = memory.with_matcher(Losses::of(dir, filechecks));
         }
         Ok(Some(Arc::new(self.shared(memory)?)))
     }
@@ -73,7 +77,7 @@ impl Session<'_> {
                 out.put(&inputs_of(&plan.label(job), script, &cold, &memory));
             });
         } else {
-            let memory = match self.memory(discovered) {
+            let memory = match self.memory(discovered, None) {
                 Ok(memory) => memory,
                 Err(error) => return Some(failed(&format!("{}: error: {error}\n", self.program))),
             };
@@ -168,6 +172,7 @@ fn kind(input: &Input) -> &'static str {
         State::Missing(_) => "missing",
         State::Link(..) => "link",
         State::Device(..) => "device",
+        State::Host(_) => "asked",
         State::Directory(..) if input.looks.has(Looks::NAMES) => "listed",
         State::Directory(..) => "directory",
         State::File(..) if input.looks == Looks::OVERWRITTEN => "written",

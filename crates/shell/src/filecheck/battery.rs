@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hotstart_filecheck::{Dialect, battery};
-use hotstart_inputs::{Input, Looks, State};
+use hotstart_inputs::{Input, Looks, State, Subject};
 use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Reason, Spec, Via, has_fixed_search};
 use hotstart_model::{ColdTools, Environment, Interpreter, Program, Script, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,8 +29,6 @@ const CASE: Duration = Duration::from_secs(10);
 const ALL: Duration = Duration::from_secs(60);
 /// Check file and input of a run that is traced.
 const CASE_FILES: [&str; 2] = ["check", "input"];
-/// The way from a bench to its working directory. It leaves room for paths that lead upwards from there.
-const DEEP: &str = "1/2/3/4/5/6/7/8";
 /// The loader's list of libraries by name.
 const LIBRARIES: &str = "/etc/ld.so.cache";
 const STAYS: &str = "it did not end in time";
@@ -191,14 +189,12 @@ impl Answer {
     }
 }
 
-/// A place in which a FileCheck is run.
+/// A directory in which a FileCheck is run.
 struct Bench<'b> {
     tool: &'b Tool,
     env: EnvBlock,
     launcher: &'b Launcher,
     group: &'b Group,
-    top: PathBuf,
-    /// The working directory, some levels below `top`.
     dir: PathBuf,
     /// Runs of it in a persistent process.
     resets: Cell<usize>,
@@ -222,7 +218,7 @@ fn is_readable(fd: &OwnedFd, until: Instant) -> bool {
 
 impl Drop for Bench<'_> {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.top);
+        let _ = fs::remove_dir_all(&self.dir);
     }
 }
 
@@ -230,13 +226,10 @@ impl<'b> Bench<'b> {
     fn new(tool: &'b Tool, launcher: &'b Launcher, group: &'b Group) -> Option<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let top = std::env::temp_dir().join(format!("hotstart-filecheck-{}-{number}", std::process::id()));
-        fs::create_dir(&top).ok()?;
-        launcher.remove_if_killed(&top);
-        let dir = top.join(DEEP);
-        fs::create_dir_all(&dir).ok()?;
+        let dir = std::env::temp_dir().join(format!("hotstart-filecheck-{}-{number}", std::process::id()));
+        fs::create_dir(&dir).ok()?;
+        launcher.remove_if_killed(&dir);
         Some(Bench {
-            top,
             tool,
             env: plain_block(&tool.environment.0),
             launcher,
@@ -280,15 +273,16 @@ impl<'b> Bench<'b> {
             return Err("a variable changes what Python does");
         }
         python::is_wrapper(&self.tool.program)?;
-        let inputs = self.inputs(environment, observe, true);
-        python::marks(&inputs.ok_or("what it looks at cannot be told")?, &self.top, &self.dir)
+        let inputs = self.inputs(environment, observe, Subject::Known);
+        python::marks(&inputs.ok_or("what it looks at cannot be told")?, &self.dir)
     }
 
     /// Returns what a start looks at besides check file and input. `None` if that cannot be told, or depends on the directory.
     fn start(&self, observe: Observe) -> Option<Vec<Input>> {
         // The time could matter to it: its source is not known.
-        let mut inputs = self.inputs(plain_environment(&self.tool.environment.0), observe, false)?;
-        let (top, dir) = (fs::canonicalize(&self.top).ok()?, fs::canonicalize(&self.dir).ok()?);
+        let mut inputs =
+            self.inputs(plain_environment(&self.tool.environment.0), observe, Subject::Anywhere)?;
+        let dir = fs::canonicalize(&self.dir).ok()?;
         // The way to a directory that will be gone: nobody has looked at more than that it is there.
         let is_way = |input: &Input| {
             let is_passed = matches!(input.state, State::Directory(_, None)) && input.looks == Looks::EXISTS;
@@ -298,16 +292,16 @@ impl<'b> Bench<'b> {
         inputs.retain(|input| !CASE_FILES.iter().any(|name| dir.join(name) == Path::new(&input.path)));
         let is_elsewhere = |input: &Input| {
             let path = Path::new(&input.path);
-            !path.starts_with(&top) && !dir.starts_with(path)
+            !path.starts_with(&dir) && !dir.starts_with(path)
         };
         inputs.iter().all(is_elsewhere).then_some(inputs)
     }
 
     /// Returns all that a run which passes looks at.
-    fn inputs(&self, environment: Environment, observe: Observe, is_known: bool) -> Option<Vec<Input>> {
+    fn inputs(&self, environment: Environment, observe: Observe, subject: Subject) -> Option<Vec<Input>> {
         CASE_FILES.iter().all(|name| fs::write(self.dir.join(name), "CHECK: a").is_ok()).then_some(())?;
         // All of it is cold, and not to be counted among the suite's starts.
-        observe(&script(&self.tool.program, environment, &self.dir), &Launcher::new(), self.group, is_known)
+        observe(&script(&self.tool.program, environment, &self.dir), &Launcher::new(), self.group, subject)
     }
 
     /// Runs a case. `None` if a signal ended the run, or it was lost.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use hotstart_filecheck::Dialect;
@@ -203,21 +203,25 @@ pub struct Losses {
     text: String,
     /// The directory that tells, as it was. `None` if it could not be read.
     mark: Option<Mark>,
+    /// Whether this process has seen a loss, which it may not have been able to note.
+    is_here: Arc<AtomicBool>,
 }
 
 impl Losses {
-    /// Looks at what is known now.
-    pub fn of(cache: &Path) -> Losses {
+    /// Looks at what is known now, and will be known to `filechecks`.
+    pub fn of(cache: &Path, filechecks: Option<&FileChecks>) -> Losses {
+        let is_here = filechecks.map(|filechecks| filechecks.trust.loss()).unwrap_or_default();
         let dir = store::losses(&filechecks_directory(cache));
         if let Some(mark) = Mark::seen(&dir, Aspect::Missing) {
-            return Losses { text: String::new(), mark: Some(mark) };
+            return Losses { text: String::new(), mark: Some(mark), is_here };
         }
         // One that changes again within one tick of the clock would have the same times.
-        let mark = Mark::seen(&dir, Aspect::Itself).filter(|mark| !store::is_recent(mark));
+        let mark =
+            Mark::seen(&dir, Aspect::Itself).filter(|mark| !store::is_recent(mark) && !dir.is_symlink());
         let entries = fs::read_dir(dir).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
         let names = |entries: Vec<fs::DirEntry>| entries.into_iter().map(|entry| entry.file_name()).collect();
         let names: Option<BTreeSet<OsString>> = entries.ok().map(names);
-        Losses { text: format!("{names:?}"), mark: mark.filter(|_| names.is_some()) }
+        Losses { text: format!("{names:?}"), mark: mark.filter(|_| names.is_some()), is_here }
     }
 
     /// Returns a text that changes with each loss. It is empty if there was none.
@@ -227,7 +231,7 @@ impl Losses {
 
     /// Whether no FileCheck has lost its trust since.
     pub fn are_current(&self) -> bool {
-        self.mark.as_ref().is_some_and(Mark::is_current)
+        !self.is_here.load(Ordering::Relaxed) && self.mark.as_ref().is_some_and(Mark::is_current)
     }
 }
 
@@ -246,7 +250,7 @@ mod tests {
             Ok(Verdict { refusal: refusal.map(str::to_owned), marks: [mark.clone()].into() })
         };
         let trust = || Trust::new(Some(filechecks_directory(cache.path())));
-        let lost = || Losses::of(cache.path());
+        let lost = || Losses::of(cache.path(), None);
         let none = lost();
         // Nobody has ever trusted it.
         trust().settle(&tool, verdict(Some("it differs")));
@@ -264,5 +268,15 @@ mod tests {
         assert_eq!(lost().text(), first.text());
         trusting.refuse_all("a test differed");
         assert_ne!(lost().text(), first.text());
+    }
+
+    #[test]
+    fn a_loss_that_cannot_be_noted_counts_in_this_run() {
+        let nowhere = Path::new("/proc/self/absent");
+        let filechecks = FileChecks::new(Arc::new(Launcher::new()), Some(nowhere.to_owned()));
+        let losses = Losses::of(nowhere, Some(&filechecks));
+        assert!(losses.are_current());
+        filechecks.quarantine("a test");
+        assert!(!losses.are_current());
     }
 }

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hotstart_filecheck::{Dialect, MAX_INPUT, Undecided};
-use hotstart_inputs::Input;
+use hotstart_inputs::{Input, Subject};
 use hotstart_launch::{EnvBlock, Group, Launcher};
 use hotstart_model::{Environment, Script};
 use hotstart_python::path::join;
@@ -54,9 +54,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 const OFF: &str = "switched off after a difference";
 
-/// Runs a script once, traced, and returns its inputs if it passes without output and they can be told. To a program that is known, the
-/// time, random numbers and the like do not matter.
-pub type Observe = fn(&Script, &Launcher, &Group, is_known: bool) -> Option<Vec<Input>>;
+/// Runs a script once, traced, and returns its inputs if it passes without output and they can be told.
+pub type Observe = fn(&Script, &Launcher, &Group, Subject) -> Option<Vec<Input>>;
 
 /// Decides passes of FileCheck. Shared by all workers.
 #[derive(Debug)]

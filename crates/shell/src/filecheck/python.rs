@@ -64,17 +64,15 @@ pub(super) fn is_wrapper(program: &Path) -> Result<(), &'static str> {
     if is_python && WRAPPERS.contains(&rest) { Ok(()) } else { Err("it is no script that pip or uv writes") }
 }
 
-/// Returns the marks of all that a run in `dir`, some levels below `top`, has looked at, or the reason why the program is not believed.
-pub(super) fn marks(inputs: &[Input], top: &Path, dir: &Path) -> Result<Vec<Mark>, &'static str> {
+/// Returns the marks of all that a run in `dir` has looked at, or the reason why the program is not believed.
+pub(super) fn marks(inputs: &[Input], dir: &Path) -> Result<Vec<Mark>, &'static str> {
     let mut marks = Vec::new();
     for input in inputs {
         let path = Path::new(&input.path);
-        let is_case = ["check", "input"].iter().any(|own| path == dir.join(own));
-        // The way to the working directory, which Python asks for.
-        if is_case || (path.starts_with(top) && dir.starts_with(path)) {
+        if ["", "check", "input"].iter().any(|own| path == dir.join(own)) {
             continue;
         }
-        if path.starts_with(top) {
+        if path.starts_with(dir) {
             return Err("it looks for other files in its working directory");
         }
         // Only such of the kernel's files as are constant are ever inputs.

@@ -176,6 +176,8 @@ pub(super) struct Trust {
     changed: Condvar,
     /// Whether someone tests what is pending. Changes only while `tools` is locked.
     is_testing: AtomicBool,
+    /// Whether a FileCheck has lost its trust.
+    is_lost: Arc<AtomicBool>,
     /// What tells that the files of FileChecks are as they were.
     held: HashMap<Tool, Held>,
 }
@@ -188,6 +190,7 @@ impl Trust {
             tools: Mutex::default(),
             changed: Condvar::new(),
             is_testing: AtomicBool::new(false),
+            is_lost: Arc::default(),
             held: HashMap::new(),
         }
     }
@@ -330,6 +333,7 @@ impl Trust {
         if let (Some(dir), Ok(verdict)) = (&self.dir, &verdict) {
             let was_trusted = || store::read(dir, tool).is_some_and(|before| before.refusal.is_none());
             if verdict.refusal.is_some() && was_trusted() {
+                self.is_lost.store(true, Ordering::Relaxed);
                 store::note_loss(dir);
             }
             store::write(dir, tool, verdict);
@@ -337,6 +341,11 @@ impl Trust {
         let verdict = verdict.unwrap_or_else(|why| Verdict { refusal: Some(why), marks: Arc::default() });
         self.lock().insert(tool.clone(), State::settled(tool, verdict));
         self.changed.notify_all();
+    }
+
+    /// Tells from now on whether a FileCheck has lost its trust.
+    pub fn loss(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_lost)
     }
 
     /// Revokes the trust in every FileCheck, and stores that.
@@ -348,6 +357,7 @@ impl Trust {
     /// program, by another path or with other variables.
     pub fn refuse(&self, why: &str, which: impl Fn(&Tool) -> bool) {
         let mut tools = self.lock();
+        self.is_lost.store(true, Ordering::Relaxed);
         self.dir.iter().for_each(|dir| {
             store::note_loss(dir);
             store::clear(dir);
