@@ -260,3 +260,37 @@ fn python_scripts_are_warm_if_that_is_asked_for() {
     warm.ends_with(0).warns("faults of hotstart: 0");
     assert!(starts(&warm, "tool").0 >= 4, "{warm:#?}");
 }
+
+/// All addresses of two cold processes are the same then, and a zygote has others: where `main` returns to, for one.
+#[test]
+fn a_tool_that_returns_from_main_is_warm_where_addresses_are_not_random() {
+    let suite = Suite::new("");
+    let source = suite.file("returns.c", "int main(void) { return 0; }\n");
+    let built = std::process::Command::new("cc").arg("-o").args([suite.path("returns"), source]).status();
+    assert!(built.unwrap().success());
+    suite.file("a.test", "RUN: %S/returns\n".repeat(6));
+    let told = suite.command(&["-j1", "--verify=0", "--start=rewind", "--explain", "a.test"]);
+    let mut command = std::process::Command::new("setarch");
+    command
+        .arg("-R")
+        .arg(told.get_program())
+        .args(told.get_args())
+        .current_dir(told.get_current_dir().unwrap());
+    for (name, value) in told.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let allowed = std::process::Command::new("setarch").args(["-R", "true"]).status();
+    if !allowed.is_ok_and(|status| status.success()) {
+        let told = b"skipped: addresses cannot be made the same here\n";
+        return std::io::Write::write_all(&mut std::io::stderr(), told).unwrap();
+    }
+    let run = Run::from(command.output().unwrap());
+    run.ends_with(0).has("PASS: t :: a.test");
+    // Where libraries lie otherwise beside a preloaded one, it is cold.
+    let (warm, _, reasons) = starts(&run, "returns");
+    let is_cold = reasons.iter().any(|reason| reason.contains("differs between two starts"));
+    assert!((warm >= 5 || is_cold) && !run.err.contains("ends by a signal"), "{run:#?}");
+}

@@ -107,7 +107,7 @@ static char *page_in(enum place place, uintptr_t page)
 static char *shifted(enum place place, uintptr_t page, unsigned random)
 {
     const uintptr_t odd = (uintptr_t)page_in(ODD, page) / PAGE + random % SHIFTS, other = (uintptr_t)page_in(OTHER, page) / PAGE;
-    return page_in(place, page + (place == ODD ? random : ~odd - other) % SHIFTS);
+    return page_in(place, page + (place == ODD ? random % SHIFTS : (~odd - other) % SHIFTS));
 }
 
 /* Chooses where everything lies. */
@@ -120,8 +120,8 @@ static void choose_area(enum place place, unsigned random)
         return;
     }
     dry.name_end = shifted(place, NAME_PAGE, random) + PAGE;
-    dry.arguments = shifted(place, ARGUMENTS_PAGE, random);
-    dry.end = shifted(place, LAST_PAGE, random) + PAGE;
+    dry.arguments = shifted(place, ARGUMENTS_PAGE, random >> 5);
+    dry.end = shifted(place, LAST_PAGE, random >> 10) + PAGE;
 }
 
 /* Says where hidden strings are on their pages. So no bit of an address is the same in an ODD run and an OTHER one, nor whether an
@@ -142,7 +142,7 @@ static void choose_offset(unsigned turn)
 /* Lays every other argument near to the one before it, and the rest far apart. */
 static void place_apart(enum place place)
 {
-    const uint32_t steps = place == ODD ? dry.offset : ~dry.offset;
+    const uint32_t steps = dry.offset;
     char *at = dry.arguments + dry.offset;
     for (uint32_t i = 1; i < dry.argc; i++) {
         const uint32_t near = 1 + (steps >> i % 8) % NEAR_MAX;

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::identity::{self, Aspect, Found, Identity, identify, is_like};
+use super::made_up::way;
 
 /// The clock of file times may be one tick behind, which is 10 ms at most.
 const TICK: Duration = Duration::from_millis(10);
@@ -53,6 +54,18 @@ impl Files {
             let found = identity::identify_aspect(&path, aspect);
             self.watched.push(Watched { path: common(path), aspect, found });
         }
+    }
+
+    /// Records which links lead to a directory in which ld.so looks. Returns whether it is the same one for each process: a way through
+    /// `/proc/self` is not.
+    pub(crate) fn watch_way(&mut self, dir: &Path) -> bool {
+        let mut passed = Files::default();
+        let way = way(dir);
+        for path in way.iter().flatten() {
+            passed.watch_for(path, if path.is_symlink() { Aspect::Link } else { Aspect::NoLink });
+        }
+        self.join(&passed);
+        way.is_some()
     }
 
     /// Records that a process which was started by `path` shows `exe` as its path.
@@ -349,5 +362,27 @@ mod tests {
         std::fs::remove_file(at("link")).unwrap();
         std::os::unix::fs::symlink("two", at("link")).unwrap();
         assert!(!files.unchanged());
+    }
+
+    #[test]
+    fn a_link_on_the_way_to_a_directory_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(at("real/x")).unwrap();
+        std::os::unix::fs::symlink("real", at("link")).unwrap();
+        for way in ["link/x", "link/../real/x", "absent/x", "real/x"] {
+            let mut files = Files::default();
+            assert!(files.watch_way(&at(way)) && files.unchanged(), "{way}");
+            std::fs::write(at("other"), "").unwrap();
+            assert!(files.unchanged(), "{way}");
+            let name = way.split('/').next().unwrap();
+            let _ = std::fs::remove_file(at(name)).or_else(|_| std::fs::remove_dir_all(at(name)));
+            std::os::unix::fs::symlink("/proc/self/cwd", at(name)).unwrap();
+            assert!(!files.unchanged(), "{way}");
+            assert!(!Files::default().watch_way(&at(way)), "{way}");
+            std::fs::remove_file(at(name)).unwrap();
+            std::fs::create_dir_all(at("real/x")).unwrap();
+            let _ = std::os::unix::fs::symlink("real", at("link"));
+        }
     }
 }

@@ -12,10 +12,17 @@ pub(super) fn is_made_up(real: &Path) -> bool {
 
 /// Whether a path goes through a directory of the kernel's, which may lead out again: `/usr/../proc/self/cwd`, or a link to that.
 pub fn leads_through_made_up(path: &Path) -> bool {
+    way(path).is_none()
+}
+
+/// Returns all that the kernel looks at to follow a path: directories, links, what they lead to. `None` if it goes through a directory of
+/// the kernel's, or in circles.
+pub(super) fn way(path: &Path) -> Option<Vec<PathBuf>> {
     const LINKS_MAX: usize = 40;
     let mut links = 0;
     let mut left: Vec<PathBuf> = vec![path.to_owned()];
     let mut at = PathBuf::from("/");
+    let mut passed = Vec::new();
     while let Some(rest) = left.pop() {
         let mut parts = rest.components();
         let Some(part) = parts.next() else { continue };
@@ -26,16 +33,17 @@ pub fn leads_through_made_up(path: &Path) -> bool {
             other => at.push(other),
         }
         if is_made_up(&at) {
-            return true;
+            return None;
         }
+        passed.push(at.clone());
         if let Ok(target) = std::fs::read_link(&at) {
             links += 1;
             if links > LINKS_MAX {
-                return true;
+                return None;
             }
             at.pop();
             left.push(target);
         }
     }
-    false
+    Some(passed)
 }

@@ -228,6 +228,10 @@ impl Zygote {
         if files.shadowed_in(Path::new("/")) {
             return Err(Reason::LibraryPath);
         }
+        let mut dirs = search.absolute().iter().chain(&traits.search);
+        if !dirs.all(|dir| files.watch_way(dir)) {
+            return Err(Reason::LibraryPath);
+        }
         let mut searched = Files::default();
         search.watch(&libraries, &mut searched);
         files.join(&searched);

@@ -74,12 +74,15 @@ impl Main {
 /// and of what is above; a bit for each word below that is not zero; what is above; and the numbers below, each with its place above it.
 pub(super) fn of_cold(runs: [&Run<'_>; 2], main: &Main) -> Result<Vec<u64>, Refusal> {
     let first = left_by(runs[0], main)?;
-    let numbers = numbers(&first, &left_by(runs[1], main)?);
+    let maps = [runs[0].maps()?, runs[1].maps()?];
+    // Where addresses are not random, those of both are the same, and not a zygote's.
+    let is_address = |word: u64| maps.iter().flatten().any(|map| (map.from..map.to).contains(&word));
+    let numbers = numbers(&first, &left_by(runs[1], main)?, is_address);
     if numbers.len() > wire::RESIDUE_NUMBERS {
         return refuse(Reason::ConstructorCall, format!("{} numbers are left on its stack", numbers.len()));
     }
     let bits = bits(&first);
-    let above = above([&above_of(runs[0], main)?, &above_of(runs[1], main)?]);
+    let above = above([&above_of(runs[0], main)?, &above_of(runs[1], main)?], is_address);
     Ok([vec![bits.len() as u64 | (above.len() as u64) << 32], bits, above, numbers].concat())
 }
 
@@ -99,8 +102,8 @@ fn above_of(run: &Run<'_>, main: &Main) -> Result<Above, Refusal> {
 }
 
 /// Returns what each word is in both: they have different numbers of arguments.
-fn above(both: [&Above; 2]) -> Vec<u64> {
-    let is_number = |word: u64| word < 1 << PLACE;
+fn above(both: [&Above; 2], is_address: impl Fn(u64) -> bool) -> Vec<u64> {
+    let is_number = |word: u64| word < 1 << PLACE && !is_address(word);
     let is_place = |distance: u64| distance < (wire::RESIDUE_ABOVE * WORD) as u64;
     let kind = |(&one, &other): (&u64, &u64)| {
         let distances = [one.wrapping_sub(both[0].stack), other.wrapping_sub(both[1].stack)];
@@ -184,10 +187,11 @@ fn words(bytes: &[u8]) -> Vec<u64> {
     bytes.rchunks_exact(WORD).map(|word| u64::from_ne_bytes(word.try_into().expect("a word"))).collect()
 }
 
-/// Returns what both have at the same place, each below that: no address, as these differ from one process to the next.
-fn numbers(one: &[u8], other: &[u8]) -> Vec<u64> {
+/// Returns what both have at the same place, each below that, but for addresses.
+fn numbers(one: &[u8], other: &[u8], is_address: impl Fn(u64) -> bool) -> Vec<u64> {
     let both = words(one).into_iter().zip(words(other)).enumerate();
-    let numbers = both.filter(|(_, (one, other))| one == other && (1..1 << PLACE).contains(one));
+    let is_number = |word: u64| (1..1 << PLACE).contains(&word) && !is_address(word);
+    let numbers = both.filter(|(_, (one, other))| one == other && is_number(*one));
     numbers.map(|(place, (number, _))| (place as u64) << PLACE | number).collect()
 }
 
@@ -264,8 +268,9 @@ mod tests {
         let stack =
             |words: &[u64]| -> Vec<u8> { words.iter().rev().flat_map(|word| word.to_ne_bytes()).collect() };
         let found = numbers(
-            &stack(&[0, 5, 0x7fff_0000_0000, 75392, 1 << 45]),
-            &stack(&[0, 6, 0x7ffe_0000_0000, 75392, 1 << 45]),
+            &stack(&[0, 5, 0x7fff_0000_0000, 75392, 1 << 45, 1 << 46]),
+            &stack(&[0, 6, 0x7ffe_0000_0000, 75392, 1 << 45, 1 << 46]),
+            |word| word == 1 << 46,
         );
         assert_eq!(found, [3 << PLACE | 75392, 4 << PLACE | 1 << 45]);
     }
@@ -279,7 +284,9 @@ mod tests {
         let [number, place, something] =
             [wire::ABOVE_NUMBER, wire::ABOVE_PLACE, wire::ABOVE_SOMETHING].map(|kind| kind << PLACE);
         let expected = [number, number | 7, place | 16, something, something, 0, something, something];
-        assert_eq!(above([&first, &second]), expected);
+        assert_eq!(above([&first, &second], |_| false), expected);
+        // The libraries of both are where they always are.
+        assert_eq!(above([&first, &second], |word| word == 7)[1], something);
     }
 
     #[test]
