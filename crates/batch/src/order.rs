@@ -1,5 +1,6 @@
 //! The files that go with an action: the scripts, and their results. Both are written and read by the same program.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,9 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Order {
     /// Different environments.
     pub environments: Vec<Environment>,
+    /// Their numbers.
+    #[serde(skip)]
+    pub numbers: HashMap<Arc<Environment>, usize>,
     /// Scripts without their environments, and the numbers of these.
     pub tests: Vec<(Script, usize)>,
     /// Symbolic links with their targets. Services differ in what they allow of links, so that the worker makes them.
@@ -43,8 +47,8 @@ pub(crate) struct Answer {
 impl Order {
     /// Adds a script.
     pub fn add(&mut self, script: Script) {
-        let known = self.environments.iter().position(|known| *known == *script.env);
-        let place = known.unwrap_or_else(|| {
+        // Each test of lit's has an environment of its own.
+        let place = *self.numbers.entry(Arc::clone(&script.env)).or_insert_with(|| {
             self.environments.push(Environment::clone(&script.env));
             self.environments.len() - 1
         });

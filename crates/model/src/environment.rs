@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 
 /// An ordered list of variables. Setting one that exists keeps its place, as a Python dict does.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Environment {
     vars: Vec<(OsString, OsString)>,
 }
