@@ -69,10 +69,10 @@ static int is_last(uintptr_t end)
     return made != (long)end;
 }
 
-/* Takes memory above the stack; -1 if there is none. Only where addresses are not random it lies below. Its addresses have the same upper
- * half as those that the kernel made: constructors may have kept that half, as observation runs do not vary it
- * (crates/launch/src/warm/observe/block.rs). Where that half ends soon behind the stack, once in some hundred processes, there is no place,
- * and another process becomes the zygote. */
+/* Chooses a place above the stack; -1 if there is none. Only where addresses are not random it lies below. Its addresses have the same
+ * upper half as those that the kernel made: constructors may have kept that half, as observation runs do not vary it
+ * (crates/launch/src/warm/observe/block.rs). Where that half ends soon behind the stack, once in some hundred processes, there is no
+ * place, and another process becomes the zygote. */
 static int open_above(const struct hs_start *start)
 {
     struct hs_mapping map;
@@ -180,12 +180,6 @@ static void draw(void)
     if (hs_strings_random())
         HS_SYS(SYS_getrandom, hs_strings_random(), HS_RANDOM_BYTES, 0);
 #endif
-}
-
-void hs_strings_clear(void *from, void *to)
-{
-    if (!hs_memory_clear((uintptr_t)from, (uintptr_t)to))
-        hs_zero((uintptr_t)from, (uintptr_t)to);
 }
 
 /* Has the arrays, which are complete, followed by the auxiliary vector, and tells them to all that main or libc may ask. The vector stays

@@ -61,8 +61,6 @@ static inline void zero(char *from, char *to)
         hs_zero((uintptr_t)from, (uintptr_t)to);
 }
 
-/* Makes whole pages zero, or what of them exists. */
-HS_HIDDEN void hs_strings_clear(void *from, void *to);
 /* Has the arrays, which are complete, followed by the auxiliary vector, and tells them to all that main or libc may ask. */
 HS_HIDDEN void hs_strings_tell(const struct hs_job *job, const struct hs_start *start, struct hs_call *call);
 
