@@ -175,6 +175,9 @@ HS_HIDDEN void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **
 /* affinity.c */
 HS_HIDDEN void hs_affinity_open(void);
 HS_HIDDEN int hs_affinity_free(int to_anywhere);
+#if HS_RESETS
+HS_HIDDEN int hs_affinity_move(void);
+#endif
 
 /* text.c */
 HS_HIDDEN void hs_text_enlarge(void);
@@ -562,6 +565,8 @@ HS_HIDDEN void hs_point_cloned(void);
 HS_HIDDEN void hs_point_renumbered(void);
 HS_HIDDEN int hs_point_serves(const struct hs_job *job);
 HS_HIDDEN int hs_point_learns_from(const struct hs_job *job);
+HS_HIDDEN int hs_point_learns_on(const struct hs_job *job);
+HS_HIDDEN int hs_point_wants_to_move(const struct hs_job *job);
 HS_HIDDEN const unsigned char *hs_point_may_run_dry(const struct hs_job *job, unsigned *before, int *is_learned);
 HS_HIDDEN void hs_point_begin_dry(const struct hs_job *job, const struct hs_call *call);
 HS_HIDDEN void hs_point_interrupt(void *context, int number, const int *code);

@@ -33,6 +33,8 @@
 #define DISAGREEING_MAX 4
 /* Dry runs after which the thread may have been on another processor. */
 #define UNSURE_MAX 32
+/* Dry runs of one request. More than one begins as soon as requests are known to have the same environment. */
+#define IN_A_ROW_MAX (2 * HS_DRY_PLACES)
 #define ARGUMENTS_MAX 256
 #define VARIANTS_MAX 64
 #define NAME_BYTES 4096
@@ -49,6 +51,7 @@ struct variant {
     enum { UNKNOWN, LEARNING, ON_TRIAL, AGREED, REFUSED } stage;
     unsigned runs, dry_runs, disagreeing, unsure;
     unsigned places; /* in which the dry runs that agree had their strings (hs_strings_lay_dry), as bits */
+    unsigned processor; /* of the dry run that was saved */
     int saved_errno;
     struct hs_delta delta;
     struct hs_pointers pointers;
@@ -64,6 +67,8 @@ static struct {
     int is_clone;
     uint64_t clone_end; /* enum hs_clone_end */
     unsigned others; /* requests in a row that had another key */
+    int is_steady;      /* a request that came later has had the key of what is saved */
+    unsigned in_a_row;  /* dry runs of the request that is served */
     uint32_t differs;
     uintptr_t saved_given;
     char saved_name[NAME_BYTES];
@@ -158,7 +163,7 @@ static void forget(void)
     for (unsigned i = 0; i < point.count; i++)
         point.variants[i] = (struct variant){.stage = UNKNOWN};
     point.count = 0;
-    point.is_ready = point.have_saved = 0;
+    point.is_ready = point.have_saved = point.is_steady = 0;
     point.others = 0;
 }
 
@@ -263,10 +268,31 @@ int hs_point_learns_from(const struct hs_job *request)
         return 0;
     }
     point.others = 0;
+    point.is_steady |= point.have_saved;
+    point.in_a_row = 1;
     const int is_asked = (request->head->flags & HS_REQUEST_LEARN) != 0;
     /* A trial is one dry run. */
     const int is_due = ++variant->runs >= hs_pays_after() || variant->stage == ON_TRIAL || is_asked;
     return is_due && variant->stage < AGREED;
+}
+
+/* Whether another dry run is to follow that of this request, which is over. The first of a number of arguments does not: ld.so binds
+ * functions in it, and the process keeps these bindings after the run. */
+int hs_point_learns_on(const struct hs_job *request)
+{
+    const struct variant *variant = variant_of(request);
+    return variant && variant->stage < ON_TRIAL && variant->runs > 1 && point.is_steady && has_key(request) &&
+           point.in_a_row++ < IN_A_ROW_MAX;
+}
+
+/* Whether the next dry run is to be made on another processor, so that a state that depends on the processor's number differs: the first
+ * half of those that agree had the one on which this thread is. */
+int hs_point_wants_to_move(const struct hs_job *request)
+{
+    const struct variant *variant = variant_of(request);
+    unsigned now;
+    return variant && variant->stage == LEARNING && __builtin_popcount(variant->places) == HS_DRY_PLACES / 2 &&
+           HS_SYS(SYS_getcpu, &now, 0, 0) == 0 && now == variant->processor;
 }
 
 static void end_dry(int number) __attribute__((noreturn));
@@ -428,6 +454,7 @@ static void save(uintptr_t given, int number, const struct hs_pointers *pointers
     point.watched->saved_errno = number;
     point.watched->pointers = *pointers;
     point.watched->places = place_of_dry();
+    HS_SYS(SYS_getcpu, &point.watched->processor, 0, 0);
     point.watched->stage = LEARNING;
 }
 

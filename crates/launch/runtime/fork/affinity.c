@@ -33,3 +33,52 @@ int hs_affinity_free(int to_anywhere)
     const long bytes = to_anywhere ? (long)sizeof affinity.anywhere : affinity.bytes;
     return bytes > 0 && HS_SYS(SYS_sched_setaffinity, 0, bytes, to_anywhere ? affinity.anywhere : affinity.noted) == 0 ? 0 : -1;
 }
+
+#if HS_RESETS
+
+#define BITS (8 * sizeof(unsigned long))
+
+static int may_use(size_t processor)
+{
+    return affinity.noted[processor / BITS] >> processor % BITS & 1;
+}
+
+/* How many processors before this one the tool may use. */
+static unsigned usable_before(size_t processor)
+{
+    unsigned count = 0;
+    for (size_t word = 0; word < processor / BITS; word++)
+        count += (unsigned)__builtin_popcountl(affinity.noted[word]);
+    for (size_t other = processor / BITS * BITS; other < processor; other++)
+        count += (unsigned)may_use(other);
+    return count;
+}
+
+static int bind_to(size_t processor)
+{
+    static unsigned long only[sizeof affinity.noted / sizeof *affinity.noted];
+    only[processor / BITS] = 1ul << processor % BITS;
+    const long done = HS_SYS(SYS_sched_setaffinity, 0, affinity.bytes, only);
+    only[processor / BITS] = 0;
+    return done == 0;
+}
+
+/* Binds this thread to another processor, if the tool may use two: of 2^n, to one whose place among them has no bit of the old one's.
+ * Returns whether it is bound. */
+int hs_affinity_move(void)
+{
+    unsigned now;
+    if (affinity.bytes <= 0 || HS_SYS(SYS_getcpu, &now, 0, 0) != 0)
+        return 0;
+    const size_t end = (size_t)affinity.bytes * 8;
+    const unsigned count = usable_before(end), place = usable_before(now), opposite = count - 1 - place;
+    if (count < 2 || place >= count)
+        return 0;
+    unsigned left = opposite == place ? place + 1 : opposite;
+    size_t processor = 0;
+    while (!may_use(processor) || left-- > 0)
+        processor++;
+    return bind_to(processor);
+}
+
+#endif

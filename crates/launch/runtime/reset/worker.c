@@ -46,6 +46,7 @@ static struct {
     unsigned runs;
     enum hs_level level;
     uint32_t point_differs;
+    int is_bound; /* to a processor, for a dry run */
     int signal; /* that has ended a dry run */
     /* As a process has them at main. */
     struct hs_segments segments;
@@ -126,17 +127,17 @@ static void run(const struct hs_call *call)
     enter(call);
 }
 
-/* Has main run dry first if that is worth it. Returns if not. */
+/* Has main run dry. Returns if this request cannot. */
 static void run_dry(void)
 {
     static struct hs_call call;
+    const uint32_t flags = worker.job->head->flags;
     unsigned before;
     int is_learned;
-    if (worker.level != HS_AT_MAIN || !(hs_point_learns_from(worker.job) || worker.job->head->flags & HS_REQUEST_AUDIT))
-        return;
     const unsigned char *const is_secret = hs_point_may_run_dry(worker.job, &before, &is_learned);
     if (!is_secret)
         return;
+    worker.is_bound = flags & HS_REQUEST_BOUND && hs_point_wants_to_move(worker.job) && hs_affinity_move();
     if (hs_strings_lay_dry(worker.job, &worker.start, &call, is_secret, before, is_learned) != 0)
         hs_worker_give_up();
     make_ready();
@@ -284,9 +285,12 @@ static void after_dry(void)
 {
     struct hs_call call;
     hs_gate_lift();
+    if (worker.is_bound && hs_affinity_free(worker.job->head->flags & HS_REQUEST_ANYWHERE) != 0)
+        hs_worker_give_up();
     hs_state_keep_signals(1);
     hs_strings_end_dry();
-    choose(begins_at_point(1) ? HS_AT_POINT : HS_AT_MAIN);
+    const int learns_on = !worker.signal && hs_point_learns_on(worker.job);
+    choose(!learns_on && begins_at_point(1) ? HS_AT_POINT : HS_AT_MAIN);
     if (losses() || hs_mappings_undo() != 0)
         hs_worker_give_up();
     hs_mappings_reset_heap();
@@ -294,6 +298,8 @@ static void after_dry(void)
     hs_pays_end();
     hs_state_keep_signals(0);
     hs_strings_lay(worker.job, &worker.start, &call);
+    if (learns_on)
+        run_dry();
     if (hs_strings_show() != 0)
         hs_worker_give_up();
     if (worker.signal)
@@ -349,7 +355,8 @@ static void take_next(void)
         back_to_main(&call);
     if (worker.job->head->fd_count > 3)
         hs_child_fds(worker.job, HS_CONTROL_FD);
-    run_dry();
+    if (worker.level == HS_AT_MAIN && (hs_point_learns_from(worker.job) || worker.job->head->flags & HS_REQUEST_AUDIT))
+        run_dry();
     run(&call);
 }
 

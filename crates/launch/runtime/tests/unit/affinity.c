@@ -48,8 +48,26 @@ static void frees_itself_to_all_processors(void)
     CHECK_EQUAL(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+#if HS_RESETS
+static void moves_to_another_processor(void)
+{
+    const cpu_set_t before = allowed();
+    hs_affinity_open();
+    bind_to_one(&before);
+    const int then = sched_getcpu(), is_bound = hs_affinity_move();
+    CHECK_EQUAL(is_bound, CPU_COUNT(&before) > 1);
+    CHECK_EQUAL(sched_getcpu() != then, is_bound);
+    CHECK_EQUAL(hs_affinity_free(0), 0);
+    const cpu_set_t after = allowed();
+    CHECK(CPU_EQUAL(&before, &after));
+}
+#endif
+
 const struct unit_test tests_of_affinity[] = {
     {"affinity: frees itself to what was noted", frees_itself_to_what_was_noted},
     {"affinity: frees itself to all processors", frees_itself_to_all_processors},
+#if HS_RESETS
+    {"affinity: moves to another processor", moves_to_another_processor},
+#endif
     {NULL, NULL},
 };
