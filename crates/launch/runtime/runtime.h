@@ -616,7 +616,7 @@ HS_HIDDEN HS_GENERAL void hs_watch_stop(void);
 HS_HIDDEN void hs_watch_touch(void);
 HS_HIDDEN void hs_watch_wipe(void);
 HS_HIDDEN int hs_watch_is_call(uintptr_t place);
-HS_HIDDEN enum hs_watch_look hs_watch_look(struct hs_system_call *call);
+HS_HIDDEN enum hs_watch_look hs_watch_look(struct hs_system_call *call, uintptr_t pointer);
 HS_HIDDEN int hs_watch_is_own(uintptr_t place);
 HS_HIDDEN void hs_watch_arrive_by_signal(void *context, uintptr_t site);
 HS_HIDDEN uintptr_t hs_watch_arrive_by_slot(uintptr_t slot, uint64_t flags);

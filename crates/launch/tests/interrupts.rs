@@ -4,10 +4,12 @@
 mod common;
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use common::{Victim, case, compile, resetting_launcher, start, warm_launcher};
-use hotstart_launch::Launcher;
+use common::{Case, Ran, Victim, case, compile, resetting_launcher, start, start_in, warm_launcher};
+use hotstart_launch::{Exit, Group, Launcher, ProcessGroup};
 use hotstart_model::Status;
+use rustix::process::{Pid, Signal};
 
 const ROUNDS: usize = 6;
 
@@ -58,4 +60,41 @@ fn a_call_on_a_stack_that_may_be_too_small_makes_the_run_doubtful() {
 #[test]
 fn a_tool_is_told_its_own_handlers() {
     assert_eq!(believed("chain"), 2 * ROUNDS);
+}
+
+/// The gate takes the signal, whatever the tool blocks.
+#[test]
+fn a_signal_of_the_gates_number_from_outside_makes_the_run_doubtful() {
+    let (tool, case) = (tool(), case(&["blocked"]));
+    assert_eq!(start_with_signal(&Launcher::new(), &tool, &case).0.status, Status::Exited(0));
+    for launcher in [warm_launcher(&["interrupts"]), resetting_launcher(&["interrupts"])] {
+        for _ in 0..3 {
+            let (ran, exit) = start_with_signal(&launcher, &tool, &case);
+            assert!(exit.via.is_warm(), "{:?}", exit.via);
+            assert!(exit.doubtful || ran.status == Status::Exited(0), "{ran:?}");
+        }
+    }
+}
+
+/// Sends SIGSYS to the tool when it is ready for that.
+fn start_with_signal(launcher: &Launcher, tool: &Victim, case: &Case) -> (Ran, Exit) {
+    let group = Group::new();
+    let ProcessGroup::Join(leader) = group.process_group().unwrap() else { panic!("a group of its own") };
+    let out = tool.dir.path().join("out");
+    let _ = std::fs::remove_file(&out);
+    std::thread::scope(|scope| {
+        let send = || {
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while std::fs::read(&out).unwrap_or_default() != b"ready" {
+                assert!(Instant::now() < deadline, "the tool is not ready");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let leader = Pid::from_raw(leader).unwrap();
+            rustix::process::kill_process_group(leader, Signal::SYS).unwrap();
+        };
+        let sender = scope.spawn(send);
+        let ended = start_in(launcher, tool, case, &group);
+        sender.join().unwrap();
+        ended
+    })
 }

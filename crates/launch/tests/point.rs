@@ -179,6 +179,7 @@ fn what_depends_on_where_strings_lie_is_as_it_should_be() {
         "LAST_PAGE_BIT",
         "PARITY",
         "PADDED",
+        "ON_STACK",
     ] {
         let victim = early(what);
         for launcher in [unaudited(), audited()] {

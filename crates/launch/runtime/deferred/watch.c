@@ -98,7 +98,13 @@ int hs_watch_is_own(uintptr_t place)
 /* Whether the kernel would take it, whatever the processor's registers need on a stack. */
 static int is_plain(const stack_t *stack)
 {
-    return stack->ss_flags == 0 && stack->ss_size >= 16 * 1024;
+    return stack->ss_flags == 0 && stack->ss_size >= 16 * 1024 && !hs_own_has((uintptr_t)stack->ss_sp, stack->ss_size);
+}
+
+/* Whether the kernel sees the tool on this stack: it says so then, and sets no other. */
+static int is_on(const stack_t *stack, uintptr_t pointer)
+{
+    return !(stack->ss_flags & SS_DISABLE) && pointer - (uintptr_t)stack->ss_sp <= stack->ss_size;
 }
 
 static void set_fault(const struct hs_action *action, struct hs_action *old)
@@ -131,8 +137,8 @@ static int maps_memory(const struct hs_system_call *call)
     return (call->d & wanted) == wanted && !(call->d & ~allowed);
 }
 
-/* Judges a system call: one that depends on no request passes, or is answered here. */
-enum hs_watch_look hs_watch_look(struct hs_system_call *call)
+/* Judges a system call that was made with this stack pointer: one that depends on no request passes, or is answered here. */
+enum hs_watch_look hs_watch_look(struct hs_system_call *call, uintptr_t pointer)
 {
     if (!hs_watch_is_on)
         return HS_WATCH_PASSES;
@@ -163,7 +169,7 @@ enum hs_watch_look hs_watch_look(struct hs_system_call *call)
         return HS_WATCH_ANSWERS;
     case SYS_sigaltstack:
         if (hs_call_points_to_strings(call->a) || hs_call_points_to_strings(call->b) ||
-            (call->a && !is_plain((const stack_t *)call->a)))
+            (call->a && !is_plain((const stack_t *)call->a)) || is_on(&watch.theirs_stack, pointer))
             break;
         set_stack((const stack_t *)call->a, (stack_t *)call->b);
         call->number = 0;

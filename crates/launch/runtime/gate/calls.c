@@ -724,7 +724,7 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     hs_children_look(call);
     if (!hs_stacks_have_room(place->stack) && hs_signals_are_own())
         hs_call_mark();
-    switch (hs_watch_look(call)) {
+    switch (hs_watch_look(call, place->stack)) {
     case HS_WATCH_ANSWERS: return HS_CALL_DONE;
     case HS_WATCH_ARRIVES: return HS_CALL_ARRIVES;
     case HS_WATCH_PASSES: break;

@@ -289,10 +289,12 @@ static int dispatch(int on)
                   on ? gate.own.high - gate.own.low : 0, on ? &gate.selector : 0) == 0;
 }
 
-/* A SIGSYS that another process, or the tool itself, has sent. */
+/* A SIGSYS that another process, or the tool itself, has sent. The kernel delivers it whatever the tool blocks, and knows nothing of the
+ * tool's own flags and mask. */
 static void forward(int number, siginfo_t *info, void *context)
 {
     void *handler = gate.theirs.handler;
+    hs_call_mark();
     if (handler == (void *)SIG_IGN)
         return;
     if (handler != (void *)SIG_DFL) {

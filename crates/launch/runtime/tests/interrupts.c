@@ -164,6 +164,30 @@ static int chain(void)
     return signal(SIGUSR1, SIG_DFL) != SIG_DFL;
 }
 
+static volatile sig_atomic_t called;
+
+static void note(int number)
+{
+    (void)number;
+    called = 1;
+}
+
+/* Somebody sends a SIGSYS once this says so: it waits, as it is blocked. */
+static int blocked(void)
+{
+    sigset_t set, pending;
+    sigemptyset(&set);
+    sigaddset(&set, SIGSYS);
+    if (signal(SIGSYS, note) == SIG_ERR || sigprocmask(SIG_BLOCK, &set, NULL) != 0 || write(1, "ready", 5) != 5)
+        return 99;
+    for (int tries = 0; tries < 5000; tries++) {
+        usleep(2000);
+        if (sigpending(&pending) != 0 || called || sigismember(&pending, SIGSYS))
+            break;
+    }
+    return called || !sigismember(&pending, SIGSYS);
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
@@ -176,6 +200,8 @@ int main(int argc, char **argv)
         return cancel();
     if (strcmp(how, "signal-stack") == 0)
         return signal_stack();
+    if (strcmp(how, "blocked") == 0)
+        return blocked();
     if (strcmp(how, "coroutine") == 0)
         return coroutine();
     return strcmp(how, "chain") == 0 ? chain() : 99;

@@ -54,7 +54,7 @@ enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL
        WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES, SECONDS, PROCESSOR,
        ARRAY, WAKES, BEHIND, OVERWRITES, LAST, PROTECTS, FIRST, ABOVE, BETWEEN, LENGTHS, ALIGNED, HASHED, PACKED, INSIDE, FAR,
        MAPS_FILE, ENDS_RAW, EXECUTES, WRITES_AROUND, LEAVES, PLACE, TRAPS, RANDOM, DISTANCE, TRAPS_TWICE,
-       NUMBER_THERE, WORKS, RANGE, EXACT, PAGES, CHUNKS, INEXACT, PAGE_BIT, HIGH_PAGE_BIT, LAST_PAGE_BIT, PARITY, PADDED,
+       NUMBER_THERE, ON_STACK, WORKS, RANGE, EXACT, PAGES, CHUNKS, INEXACT, PAGE_BIT, HIGH_PAGE_BIT, LAST_PAGE_BIT, PARITY, PADDED,
        /* A constructor has kept the list of arguments. */
        LIST, LIST_COPIES, LIST_NUMBER, LIST_WRITES, LIST_SWAPS, LIST_GROWS, LIST_BEHIND, LIST_LATER,
        /* It is found by libc's pointer. */
@@ -179,6 +179,22 @@ static __attribute__((noinline)) int left(void)
     return sum;
 }
 
+/* A signal stack in a frame that returns: later frames lie in it, and the kernel says so. */
+static __attribute__((noinline)) void leave_stack(void)
+{
+    char room[64 * 1024];
+    sigaltstack(&(stack_t){.ss_sp = room, .ss_size = sizeof room}, NULL);
+    __asm__ volatile("" ::"r"(room) : "memory");
+}
+
+static __attribute__((noinline)) int flags_of_stack(void)
+{
+    char room[4096];
+    stack_t now;
+    __asm__ volatile("" ::"r"(room) : "memory");
+    return sigaltstack(NULL, &now) == 0 ? now.ss_flags : -1;
+}
+
 static void skip(int signal)
 {
     early_result = signal;
@@ -268,6 +284,10 @@ static void before(int argc, char **argv)
     case PROCESSOR: early_result = sched_getcpu() >= 0; break;
     /* Past libc and the kernel: the limit of a segment has the number of the processor. */
     case NUMBER_THERE: __asm__("lsl %1, %0" : "=r"(kept_ticks) : "r"(0x7bul)); break;
+    case ON_STACK:
+        leave_stack();
+        early_result = flags_of_stack();
+        break;
     case OWN_LINE: early_result = own_line(argv); break;
     /* The variables of the array that the kernel has made. */
     case ARRAY:
