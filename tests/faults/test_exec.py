@@ -67,7 +67,7 @@ class Exec(Faults):
         self.hotstart("server", "stop")
         self.await_nobody()
         left = os.listdir(self.path("server")) if os.path.exists(self.path("server")) else []
-        self.assertLessEqual(set(left), {"exec-2.socket.lock", "log"})
+        self.assertLessEqual(set(left), {"exec-3.socket.lock", "log"})
 
 
 class ClientEnds(Exec):

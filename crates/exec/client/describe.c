@@ -1,8 +1,8 @@
 /* Puts together what the job is to be given and what the server cannot see of this process from outside. */
 #include <fcntl.h>
-#include <sys/prctl.h>
+#include <linux/prctl.h>
+#include <linux/stat.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -11,6 +11,17 @@
 
 #define IOPRIO_WHO_PROCESS 1
 #define ECHILD 10
+/* linux/sched.h, linux/prctl.h and linux/stat.h of later kernels than that of the build. */
+#define SCHED_RESET_ON_FORK 0x40000000
+#ifndef PR_GET_MDWE
+#define PR_GET_MDWE 66
+#endif
+#ifndef PR_GET_MEMORY_MERGE
+#define PR_GET_MEMORY_MERGE 68
+#endif
+#ifndef PR_GET_IO_FLUSHER
+#define PR_GET_IO_FLUSHER 58
+#endif
 /* Nanoseconds, of a process that nobody has given another. */
 #define TIMER_SLACK 50000
 
@@ -60,12 +71,14 @@ static const char *list_descriptors(struct message *message)
 
 static const char *note_directory(struct message *message)
 {
-    struct stat here;
+    const uint32_t wanted = STATX_BASIC_STATS | STATX_MNT_ID;
+    struct statx here;
     long length = sys(__NR_getcwd, message->directory, sizeof message->directory);
-    if (length <= 0 || message->directory[0] != '/' || sys(__NR_newfstatat, AT_FDCWD, ".", &here, 0) != 0)
+    if (length <= 0 || message->directory[0] != '/' || sys(__NR_statx, AT_FDCWD, ".", 0, wanted, &here) != 0)
         return "the working directory has no path";
-    message->run.directory_device = here.st_dev;
-    message->run.directory_inode = here.st_ino;
+    message->run.directory_device = (uint64_t)here.stx_dev_major << 32 | here.stx_dev_minor;
+    message->run.directory_inode = here.stx_ino;
+    message->run.directory_mount = here.stx_mask & STATX_MNT_ID ? here.stx_mnt_id : 0;
     message->parts[DIRECTORY] = (struct iovec){message->directory, (size_t)length};
     return NULL;
 }
@@ -103,6 +116,25 @@ static void note_state(struct hx_run *run)
     run->securebits = (uint32_t)sys(__NR_prctl, PR_GET_SECUREBITS, 0, 0, 0, 0);
 }
 
+/* Whether an exec keeps a setting that is not the usual one, and that a job does not have (crates/launch/src/sys/settings.rs). */
+static int has_unusual_settings(void)
+{
+    static const struct {
+        int option;
+        long usual;
+    } settings[] = {{PR_GET_MDWE, 0}, {PR_MCE_KILL_GET, PR_MCE_KILL_DEFAULT}, {PR_GET_MEMORY_MERGE, 0}, {PR_GET_IO_FLUSHER, 0}};
+    int access = PR_TSC_ENABLE, mode = 0;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const long value = sys(__NR_prctl, settings[i].option, 0, 0, 0, 0);
+        if (value >= 0 && value != settings[i].usual)
+            return 1;
+    }
+    sys(__NR_prctl, PR_GET_TSC, &access, 0, 0, 0);
+    sys(__NR_get_mempolicy, &mode, NULL, 0, NULL, 0);
+    const long policy = sys(__NR_sched_getscheduler, 0);
+    return access != PR_TSC_ENABLE || mode != 0 || (policy >= 0 && policy & SCHED_RESET_ON_FORK);
+}
+
 /* What an exec keeps and a job in another process cannot be given. */
 static const char *find_kept(const struct command *command)
 {
@@ -120,6 +152,8 @@ static const char *find_kept(const struct command *command)
         return "it is a subreaper";
     if (sys(__NR_prctl, PR_GET_THP_DISABLE, 0, 0, 0, 0) != 0)
         return "it has no huge pages";
+    if (has_unusual_settings())
+        return "it has settings (prctl, NUMA policy) that are not the usual ones";
     return sys(__NR_prctl, PR_GET_TIMERSLACK, 0, 0, 0, 0) == TIMER_SLACK ? NULL : "its timers are more or less exact than usual";
 }
 

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #define HX_MAGIC 0x74737368u
-#define HX_VERSION 2u
-#define HX_SOCKET "exec-2.socket"
+#define HX_VERSION 3u
+#define HX_SOCKET "exec-3.socket"
 
 /* A zygote takes no longer message, so that a longer request would be run cold anyhow. */
 #define HX_MESSAGE_MAX (128u * 1024u)
@@ -50,8 +50,9 @@ struct hx_run {
     uint32_t personality;
     uint32_t securebits;
     uint64_t blocked; /* signals, bit 0 is number 1 */
-    uint64_t directory_device;
+    uint64_t directory_device; /* the minor number, and 32 bits higher the major one */
     uint64_t directory_inode;
+    uint64_t directory_mount; /* 0: the kernel does not tell it */
     struct hx_limit limits[HX_LIMITS];
 };
 

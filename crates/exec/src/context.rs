@@ -3,10 +3,11 @@
 //! Most are read from `/proc`, which a client cannot forge: a sandboxed client must not escape its sandbox through the
 //! server. The client reports the rest itself; none of these is a matter of rights.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use hotstart_launch::{IGNORABLE, Limit, Resource, descriptors};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use rustix::path::Arg;
 
 use crate::refusal::{Aspect, Refusal};
 use crate::wire::{LIMITS, Run};
@@ -29,6 +30,10 @@ pub(crate) struct Seen {
     identity: Vec<u8>,
     capabilities: Vec<u8>,
     sandbox: Vec<u8>,
+    /// Seccomp filters. An older kernel tells only that there are some.
+    filters: Option<u64>,
+    /// Of a security module (AppArmor, SELinux); empty without one.
+    label: Vec<u8>,
     affinity: Vec<u8>,
     traced: bool,
     ignored: u64,
@@ -39,7 +44,7 @@ pub(crate) struct Seen {
     pub has_terminal: bool,
     scheduling: [i64; 3],
     namespaces: [(u64, u64); NAMESPACES.len()],
-    root: (u64, u64),
+    root: Place,
     control_group: Vec<u8>,
     out_of_memory: Vec<u8>,
 }
@@ -52,6 +57,8 @@ pub(crate) struct Context {
     personality: u32,
     securebits: u32,
     limits: [(u64, u64); LIMITS],
+    /// The server has settings that its jobs would inherit, and no client has: one that has some does not ask.
+    is_unusual: bool,
 }
 
 impl Context {
@@ -64,6 +71,7 @@ impl Context {
             personality: u32::from_str_radix(personality.trim(), 16).ok()?,
             securebits: rustix::thread::capabilities_secure_bits().ok()?.bits(),
             limits: own_limits(),
+            is_unusual: !hotstart_launch::unusual_settings().is_empty(),
         })
     }
 
@@ -75,7 +83,8 @@ impl Context {
             (seen.identity != own.identity, Aspect::Identity),
             (seen.capabilities != own.capabilities, Aspect::Capabilities),
             (run.securebits != self.securebits, Aspect::Capabilities),
-            (seen.sandbox != own.sandbox, Aspect::Sandbox),
+            (seen.sandbox != own.sandbox || !seen.has_known_filters(), Aspect::Sandbox),
+            (seen.label != own.label, Aspect::Label),
             (seen.namespaces != own.namespaces, Aspect::Namespaces),
             (seen.root != own.root, Aspect::Root),
             (seen.traced, Aspect::Traced),
@@ -88,6 +97,7 @@ impl Context {
             (self.ignored(seen).is_some_and(|set| set & !IGNORABLE != 0), Aspect::Signals),
             (run.blocked != 0, Aspect::Signals),
             (run.personality != self.personality, Aspect::Personality),
+            (self.is_unusual, Aspect::Settings),
             (seen.out_of_memory != own.out_of_memory, Aspect::OutOfMemory),
         ];
         rights.into_iter().chain(habits).find_map(|(differs, aspect)| differs.then_some(aspect))
@@ -147,7 +157,36 @@ fn own_limits() -> [(u64, u64); LIMITS] {
     })
 }
 
+/// A directory, and the mount by which it is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The minor number, and 32 bits higher the major one.
+    pub device: u64,
+    pub inode: u64,
+    /// 0 where the kernel does not tell it (before Linux 5.8).
+    pub mount: u64,
+}
+
+impl Place {
+    /// Looks at a path below a directory, or at an absolute one. Links are followed.
+    pub(crate) fn of(dir: impl AsFd, path: impl Arg) -> Option<Place> {
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+        let found = rustix::fs::statx(dir, path, AtFlags::empty(), wanted).ok()?;
+        let tells_mount = found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+        Some(Place {
+            device: u64::from(found.stx_dev_major) << 32 | u64::from(found.stx_dev_minor),
+            inode: found.stx_ino,
+            mount: if tells_mount { found.stx_mnt_id } else { 0 },
+        })
+    }
+}
+
 impl Seen {
+    /// Whether it has no seccomp filters but those of its container.
+    fn has_known_filters(&self) -> bool {
+        self.filters == Some(0) || self.filters.is_some_and(hotstart_launch::has_filters_of_first)
+    }
+
     /// Reads the attributes of the process with this number, or of "self".
     pub(crate) fn of(process: &str) -> Option<Seen> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -158,7 +197,8 @@ impl Seen {
             parse_stat(read(&dir, "stat", &mut buffer)?)?;
         seen.control_group = read(&dir, "cgroup", &mut buffer).unwrap_or_default().to_vec();
         seen.out_of_memory = read(&dir, "oom_score_adj", &mut buffer)?.to_vec();
-        seen.root = identity(&dir, "root")?;
+        seen.root = Place::of(&dir, "root")?;
+        seen.label = read(&dir, "attr/current", &mut buffer).unwrap_or_default().to_vec();
         for (namespace, found) in NAMESPACES.iter().zip(&mut seen.namespaces) {
             // Kernels can be built without some of them; then no process has them.
             *found = identity(&dir, &format!("ns/{namespace}")).unwrap_or_default();
@@ -171,6 +211,8 @@ impl Seen {
             identity: Vec::new(),
             capabilities: Vec::new(),
             sandbox: Vec::new(),
+            filters: Some(0),
+            label: Vec::new(),
             affinity: Vec::new(),
             traced: false,
             ignored: 0,
@@ -180,10 +222,11 @@ impl Seen {
             has_terminal: false,
             scheduling: [0; 3],
             namespaces: Default::default(),
-            root: (0, 0),
+            root: Place::default(),
             control_group: Vec::new(),
             out_of_memory: Vec::new(),
         };
+        let (mut has_filters, mut filters) = (false, None);
         for line in status.split(|&byte| byte == b'\n') {
             let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
             let value = line[colon + 1..].trim_ascii();
@@ -192,16 +235,53 @@ impl Seen {
                 b"CapInh" | b"CapPrm" | b"CapEff" | b"CapBnd" | b"CapAmb" => {
                     seen.capabilities.extend_from_slice(line);
                 }
-                b"NoNewPrivs" | b"Seccomp" | b"Seccomp_filters" => seen.sandbox.extend_from_slice(line),
+                b"Seccomp_filters" => filters = Some(number(value, 10)?),
+                b"Seccomp" => {
+                    has_filters = value != b"0";
+                    seen.sandbox.extend_from_slice(line);
+                }
                 b"Cpus_allowed" | b"Mems_allowed" => seen.affinity.extend_from_slice(line),
                 b"TracerPid" => seen.traced = value != b"0",
                 b"SigIgn" => seen.ignored = number(value, 16)? & !INTERNAL,
                 b"Umask" => seen.umask = number(value, 8)? as u32,
-                _ => {}
+                name if is_of_one_process(name) => {}
+                // no_new_privs, protection against speculation, and what later kernels show.
+                _ => seen.sandbox.extend_from_slice(line),
             }
         }
+        seen.filters = if has_filters { filters } else { Some(0) };
         (seen.umask != u32::MAX && !seen.identity.is_empty()).then_some(seen)
     }
+}
+
+/// Returns whether a line of the status with this name tells what no process passes on to its children, or what other lines tell as well.
+fn is_of_one_process(name: &[u8]) -> bool {
+    const NAMES: [&[u8]; 22] = [
+        b"Name",
+        b"State",
+        b"Tgid",
+        b"Ngid",
+        b"Pid",
+        b"PPid",
+        b"FDSize",
+        b"NStgid",
+        b"NSpid",
+        b"NSpgid",
+        b"NSsid",
+        b"HugetlbPages",
+        b"CoreDumping",
+        b"Threads",
+        b"SigQ",
+        b"SigPnd",
+        b"ShdPnd",
+        b"SigBlk",
+        b"SigCgt",
+        b"Cpus_allowed_list",
+        b"Mems_allowed_list",
+        b"voluntary_ctxt_switches",
+    ];
+    const BEGINNINGS: [&[u8]; 4] = [b"Vm", b"Rss", b"nonvoluntary", b"x86_Thread_features"];
+    NAMES.contains(&name) || BEGINNINGS.iter().any(|begin| name.starts_with(begin))
 }
 
 /// Returns the parent, the process group, whether there is a controlling terminal, and nice value, real-time priority and policy.
@@ -243,7 +323,7 @@ mod tests {
             personality: context.personality,
             securebits: context.securebits,
             blocked: 0,
-            directory: (0, 0),
+            directory: Place::default(),
             limits: context.limits,
         }
     }
@@ -272,7 +352,11 @@ mod tests {
         assert_eq!(differs(|s| s.capabilities.push(b'1')), Some(Aspect::Capabilities));
         assert_eq!(differs(|s| s.sandbox.push(b'1')), Some(Aspect::Sandbox));
         assert_eq!(differs(|s| s.namespaces[0].1 ^= 1), Some(Aspect::Namespaces));
-        assert_eq!(differs(|s| s.root.1 ^= 1), Some(Aspect::Root));
+        assert_eq!(differs(|s| s.root.inode ^= 1), Some(Aspect::Root));
+        assert_eq!(differs(|s| s.root.mount ^= 1), Some(Aspect::Root));
+        assert_eq!(differs(|s| s.filters = None), Some(Aspect::Sandbox));
+        assert_eq!(differs(|s| s.filters = Some(u64::MAX)), Some(Aspect::Sandbox));
+        assert_eq!(differs(|s| s.label.push(b'x')), Some(Aspect::Label));
         assert_eq!(differs(|s| s.traced = true), Some(Aspect::Traced));
         assert_eq!(differs(|s| s.control_group.push(b'x')), Some(Aspect::ControlGroup));
         assert_eq!(differs(|s| s.scheduling[0] += 1), Some(Aspect::Scheduling));

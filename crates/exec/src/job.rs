@@ -21,7 +21,7 @@ use rustix::net::{
 use rustix::process::{Pid, Signal};
 use rustix::time::Timespec;
 
-use crate::context::Seen;
+use crate::context::{Place, Seen};
 use crate::refusal::{Aspect, Refusal};
 use crate::request::Request;
 use crate::server::{PROTOCOL, Server};
@@ -91,8 +91,7 @@ fn start(
     }
     let limits = server.context.limits(&request.run)?;
     // The path may lead elsewhere by now, or to another mount than the client's directory.
-    let directory = rustix::fs::stat(&*request.directory).map(|found| (found.st_dev, found.st_ino));
-    if directory != Ok(request.run.directory) {
+    if Place::of(rustix::fs::CWD, &*request.directory) != Some(request.run.directory) {
         return Err(Refusal::Differs(Aspect::Directory));
     }
     match tools::kind(&request.program) {
@@ -145,8 +144,6 @@ struct Waiting<'a> {
     lives: bool,
     /// SIGCONTs that it has passed on.
     continued: u32,
-    /// It stops by itself with a signal that it has passed on.
-    stops: bool,
     /// It was told that its job has stopped.
     was_told: bool,
 }
@@ -154,19 +151,16 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     /// Accounts for a signal that the client has passed on.
     fn passes(&mut self, signal: i32) {
-        let stops = [Signal::TSTP, Signal::TTIN, Signal::TTOU].map(Signal::as_raw);
         if signal == Signal::CONT.as_raw() {
             self.continued += 1;
-            (self.stops, self.was_told) = (false, false);
-        } else if stops.contains(&signal) {
-            self.stops = true;
+            self.was_told = false;
         }
     }
 
-    /// Tells the client of a job that has stopped or been continued by others than the client.
+    /// Tells the client of a job that has stopped, by whatever signal, or been continued by others than the client.
     fn follow(&mut self, change: Option<Change>) {
         match change {
-            Some(Change::Stopped(signal)) if !self.stops => {
+            Some(Change::Stopped(signal)) => {
                 self.was_told = true;
                 send_head(self.connection, &wire::stopped(signal, self.continued), "");
             }
@@ -188,7 +182,7 @@ impl Waiting<'_> {
 /// Follows a job from its start to its end: passes signals on, and ends the job if the client is gone.
 fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, (parent, pid): (i32, i32)) {
     let mut event = child.end_fd().ok();
-    let mut client = Waiting { connection, pid, lives: true, continued: 0, stops: false, was_told: false };
+    let mut client = Waiting { connection, pid, lives: true, continued: 0, was_told: false };
     while let Some(own) = &event {
         let other = client.lives.then_some(connection);
         let mut polled: Vec<_> =

@@ -28,8 +28,10 @@ pub(crate) enum Aspect {
     Identity,
     /// Capabilities and securebits.
     Capabilities,
-    /// Seccomp filters, no_new_privs.
+    /// Seccomp filters, no_new_privs, protection against speculation.
     Sandbox,
+    /// The label of a security module.
+    Label,
     /// Any namespace.
     Namespaces,
     /// Root directory.
@@ -48,9 +50,11 @@ pub(crate) enum Aspect {
     Signals,
     /// Execution domain (`setarch`).
     Personality,
+    /// The server itself has settings that its clients have not.
+    Settings,
     /// The kernel's preference for killing the process when memory runs out (`oom_score_adj`).
     OutOfMemory,
-    /// The path of the working directory leads to another directory.
+    /// The path of the working directory leads to another directory, or by another mount.
     Directory,
 }
 
@@ -58,7 +62,10 @@ impl Aspect {
     /// Returns whether a server that this client starts would suit it: the attribute is no matter of rights.
     pub(crate) fn is_of_habit(self) -> bool {
         use Aspect::*;
-        matches!(self, ControlGroup | Scheduling | Affinity | Limits | Signals | Personality | OutOfMemory)
+        matches!(
+            self,
+            ControlGroup | Scheduling | Affinity | Limits | Signals | Personality | Settings | OutOfMemory
+        )
     }
 }
 
@@ -81,7 +88,8 @@ impl fmt::Display for Aspect {
         f.write_str(match self {
             Aspect::Identity => "another user or other groups than the server's",
             Aspect::Capabilities => "other capabilities than the server's",
-            Aspect::Sandbox => "another seccomp filter or no_new_privs than the server's",
+            Aspect::Sandbox => "a seccomp filter of its own, or other restrictions than the server's",
+            Aspect::Label => "another security label than the server's",
             Aspect::Namespaces => "other namespaces than the server's",
             Aspect::Root => "another root directory than the server's",
             Aspect::Traced => "it is traced",
@@ -91,8 +99,9 @@ impl fmt::Display for Aspect {
             Aspect::Limits => "other resource limits than the server's",
             Aspect::Signals => "signals are blocked, or such are ignored as tell of a fault",
             Aspect::Personality => "another execution domain than the server's",
+            Aspect::Settings => "the server was started with settings (prctl) that its clients have not",
             Aspect::OutOfMemory => "another oom_score_adj than the server's",
-            Aspect::Directory => "its working directory was renamed",
+            Aspect::Directory => "its working directory was renamed, or is below another mount",
         })
     }
 }

@@ -1,11 +1,13 @@
 //! The messages of `client/wire.h`, the one source of their layout; a test compares sizes and offsets.
 
+use crate::context::Place;
+
 /// First word of every message.
 pub(crate) const MAGIC: u32 = 0x7473_7368;
 /// Version of the protocol.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// Name of the socket in its directory.
-pub(crate) const SOCKET: &str = "exec-2.socket";
+pub(crate) const SOCKET: &str = "exec-3.socket";
 /// Longest message, in bytes.
 pub(crate) const MESSAGE_MAX: usize = 128 * 1024;
 /// Most descriptors of a request.
@@ -15,7 +17,7 @@ pub(crate) const LIMITS: usize = 16;
 
 /// Sizes of the messages' fixed parts.
 pub(crate) const HEAD_SIZE: usize = 16;
-pub(crate) const RUN_SIZE: usize = 320;
+pub(crate) const RUN_SIZE: usize = 328;
 pub(crate) const SIGNAL_SIZE: usize = 24;
 pub(crate) const REPLY_SIZE: usize = 24;
 
@@ -51,7 +53,7 @@ pub(crate) struct Run {
     pub personality: u32,
     pub securebits: u32,
     pub blocked: u64,
-    pub directory: (u64, u64),
+    pub directory: Place,
     pub limits: [(u64, u64); LIMITS],
 }
 
@@ -81,8 +83,12 @@ impl Run {
             personality: word(message, 32),
             securebits: word(message, 36),
             blocked: long(message, 40),
-            directory: (long(message, 48), long(message, 56)),
-            limits: std::array::from_fn(|i| (long(message, 64 + 16 * i), long(message, 72 + 16 * i))),
+            directory: Place {
+                device: long(message, 48),
+                inode: long(message, 56),
+                mount: long(message, 64),
+            },
+            limits: std::array::from_fn(|i| (long(message, 72 + 16 * i), long(message, 80 + 16 * i))),
         })
     }
 }
@@ -160,7 +166,8 @@ mod tests {
             ("offsetof(struct hx_run, blocked)", 40),
             ("offsetof(struct hx_run, directory_device)", 48),
             ("offsetof(struct hx_run, directory_inode)", 56),
-            ("offsetof(struct hx_run, limits)", 64),
+            ("offsetof(struct hx_run, directory_mount)", 64),
+            ("offsetof(struct hx_run, limits)", 72),
             ("offsetof(struct hx_signal, signal)", 16),
             ("offsetof(struct hx_reply, value)", 16),
             ("offsetof(struct hx_reply, continued)", 20),

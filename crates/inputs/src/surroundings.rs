@@ -1,4 +1,4 @@
-//! What every test of a run depends on, besides files: the kernel, the processor, the user, limits and signals.
+//! What every test of a run depends on, besides files: kernel, processor, user, limits, signals, and settings that an exec keeps.
 
 use std::fs;
 
@@ -25,6 +25,11 @@ pub fn surroundings() -> String {
     for line in first.chain(status.lines().filter(is_kept)) {
         text.push('\n');
         text.push_str(line);
+    }
+    text.push_str(&format!("\n{:?}", hotstart_launch::unusual_settings()));
+    for path in ["/proc/self/personality", "/proc/thread-self/attr/current"] {
+        text.push('\n');
+        text.push_str(&read(path));
     }
     // A program may be given to another one tomorrow.
     text.push_str(&format!("\n{}", handlers::registered()));

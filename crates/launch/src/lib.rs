@@ -10,6 +10,7 @@
 pub mod allocator;
 mod anchor;
 mod cold;
+mod confinement;
 mod descendants;
 pub mod descriptors;
 mod env_block;
@@ -33,6 +34,7 @@ mod warm;
 
 pub use allocator::{AllocatorChoice, AllocatorError, Allocators};
 pub use cold::enter_trampoline;
+pub use confinement::{confinement, has_filters_of_first};
 pub use env_block::EnvBlock;
 pub use exit::{Exit, Reason, Usage, Via};
 pub use group::Group;
@@ -42,6 +44,7 @@ pub use launcher::{Child, Launcher, StartError};
 pub use spec::{IGNORABLE, Limit, ProcessGroup, Resource, Spec};
 pub use sys::features::{glibc_version, has_locale, has_syscall_user_dispatch};
 pub use sys::priority::io_priority;
+pub use sys::settings::unusual_settings;
 pub use sys::wait::Change;
 pub use warm::{
     Ahead, Choice, Clones, CpuTime, Nested, OnDoubt, Policy, Retirement, StatCache, Statistics, Stopped,

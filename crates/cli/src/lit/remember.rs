@@ -37,7 +37,7 @@ impl Session<'_> {
             () if self.warm.chooses_allocators() => "with another allocator",
             () if self.options.use_valgrind => "with valgrind",
             () if self.options.no_execute => "nothing runs",
-            () => "",
+            () => hotstart_launch::confinement().unwrap_or(""),
         };
         let dir = cache_directory();
         let (Some(dir), "") = (&dir, hindrance) else {

@@ -137,7 +137,7 @@ fn a_server_asked_to_stop_waits_for_its_jobs() {
     let server = bench.server().expect("a server");
     let mut stop = bench.hotstart();
     let stop = stop.args(["server", "stop"]).stdout(Stdio::piped()).spawn().expect("it runs");
-    await_that("the socket to go", || !bench.path("server/exec-2.socket").exists());
+    await_that("the socket to go", || !bench.path("server/exec-3.socket").exists());
     std::fs::write(&gate, "").unwrap();
     assert!(client.wait().expect("it ends").success());
     let said = stop.wait_with_output().expect("it ends").stdout;

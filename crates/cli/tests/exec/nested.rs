@@ -125,7 +125,9 @@ fn what_cannot_be_executed_fails_where_it_did() {
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
+    // The header alone: a shell takes it for a script, and what follows may have commands in the background, in any order.
     let mut foreign = std::fs::read(nest.real.join("clang")).unwrap();
+    foreign.truncate(64);
     foreign[18] ^= 0xff;
     file("foreign/clang", &foreign, 0o755);
     file("script/clang", b"echo a script \"$@\"\n", 0o755);

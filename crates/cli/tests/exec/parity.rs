@@ -113,7 +113,7 @@ fn signals_reach_the_job() {
     let bench = Bench::new();
     let tool = bench.tool("tool");
     bench.warm_up(&tool);
-    for signal in [Signal::TERM, Signal::INT] {
+    for signal in [Signal::TERM, Signal::INT, Signal::TSTP, Signal::WINCH, Signal::CHILD, Signal::SEGV] {
         let log = bench.path(&format!("log{}", signal.as_raw()));
         let mut client =
             bench.client().arg(&tool).arg("catch").arg(&log).arg("gate").spawn().expect("it runs");

@@ -34,7 +34,10 @@ fn what_cannot_be_passed_on_is_a_reason() {
         ("exec setarch -R", "another execution domain than the server's"),
         ("exec 0<&-;", "a standard stream is closed"),
         ("exec 1999</dev/null;", "too many descriptors, or too high numbers"),
-        ("exec setpriv --no-new-privs", "another seccomp filter or no_new_privs than the server's"),
+        (
+            "exec setpriv --no-new-privs",
+            "a seccomp filter of its own, or other restrictions than the server's",
+        ),
     ];
     for (before, why) in reasons {
         // A shell that cannot use descriptors above 9 needs bash; setpriv and setarch are part of util-linux.
@@ -44,6 +47,33 @@ fn what_cannot_be_passed_on_is_a_reason() {
     }
     let status = bench.status();
     assert!(status.contains("1 cold: other resource limits than the server's"), "{status}");
+}
+
+const UNUSUAL: &str = "it has settings (prctl, NUMA policy) that are not the usual ones";
+
+/// The same directory by two mounts, of which one may be read-only. Only root can mount.
+#[test]
+fn a_directory_by_another_mount_is_a_reason() {
+    let bench = Bench::starting("fork");
+    let (tool, client, dir) = (bench.tool("tool"), bench.path("bin/hotstart-exec"), bench.path("dir"));
+    std::fs::create_dir(&dir).unwrap();
+    // A server has the mount namespace of the client that starts it.
+    let script = "export HOTSTART_EXEC=explain; cd \"$3\" && mount --bind . . && umount . || exit 77; \
+                  tries=0; while test -n \"$(\"$1\" \"$2\" exit 0 2>&1)\"; do \
+                  tries=$((tries + 1)); test $tries -lt 3000 || exit 78; sleep 0.1; done; \
+                  mount --bind . . && exec \"$1\" \"$2\" exit 5";
+    let mut inside = bench.command("/usr/bin/unshare".as_ref());
+    inside.args(["-m", "sh", "-c", script, "-"]).arg(&client).arg(&tool).arg(&dir);
+    let run = inside.output().expect("it runs");
+    if run.status.code() != Some(5) && run.status.code() != Some(78) {
+        eprintln!("skipped: nothing can be mounted here: {}", told(&run));
+        return;
+    }
+    assert!(
+        told(&run).contains("its working directory was renamed, or is below another mount"),
+        "{}",
+        told(&run)
+    );
 }
 
 #[test]
@@ -62,6 +92,9 @@ fn what_an_exec_keeps_is_a_reason() {
         ("prctl(36, 1)", "it is a subreaper"),
         ("prctl(41, 1, 0, 0, 0)", "it has no huge pages"),
         ("prctl(29, 1000)", "its timers are more or less exact than usual"),
+        // PR_MCE_KILL.
+        ("prctl(33, 1, 1, 0, 0)", UNUSUAL),
+        ("os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))", UNUSUAL),
     ];
     for (statement, why) in reasons {
         assert_eq!(reason(&bench, &format!("{python} '{statement}'"), &tool), why, "{statement}");
@@ -121,13 +154,13 @@ fn socket_and_directory_are_closed_to_others() {
     bench.warm_up(&bench.tool("tool"));
     let mode = |name: &str| std::fs::metadata(bench.path(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("server"), 0o700);
-    assert_eq!(mode("server/exec-2.socket"), 0o600);
+    assert_eq!(mode("server/exec-3.socket"), 0o600);
     // Another user, if we may become one, cannot connect even if the directory's mode is wrong.
     std::fs::set_permissions(bench.path("server"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let other = bench.command("setpriv".as_ref()).args(["--reuid=12345", "--clear-groups", "true"]).status();
     if other.is_ok_and(|status| status.success()) {
         let opened = std::fs::Permissions::from_mode(0o777);
-        for name in ["", "server/exec-2.socket"] {
+        for name in ["", "server/exec-3.socket"] {
             std::fs::set_permissions(bench.path(name), opened.clone()).unwrap();
         }
         let mut ask = bench.command("setpriv".as_ref());

@@ -36,7 +36,7 @@ fn an_idle_server_ends_and_leaves_nothing() {
     assert!(server.wait().expect("it ends").success());
     let left: Vec<_> =
         std::fs::read_dir(bench.path("server")).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(left, ["exec-2.socket.lock"]);
+    assert_eq!(left, ["exec-3.socket.lock"]);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn sigterm_ends_it_in_order() {
     let server = bench.server().expect("a server");
     kill(server, Signal::TERM);
     await_gone(server);
-    assert!(!bench.path("server/exec-2.socket").exists());
+    assert!(!bench.path("server/exec-3.socket").exists());
     let stop = bench.hotstart().args(["server", "stop"]).output().expect("it runs");
     assert!(told(&stop).contains("no server runs in"), "{}", told(&stop));
 }

@@ -105,6 +105,10 @@ int main(int argc, char **argv)
         noted = argv[2];
         signal(SIGTERM, on_signal);
         signal(SIGINT, on_signal);
+        signal(SIGTSTP, on_signal);
+        signal(SIGWINCH, on_signal);
+        signal(SIGCHLD, on_signal);
+        signal(SIGSEGV, on_signal);
         return wait_for(argv[2], argv[3]);
     }
     if (strcmp(what, "stop") == 0) {

@@ -9,6 +9,7 @@ pub(crate) mod limits;
 pub(crate) mod priority;
 pub(crate) mod probe;
 pub(crate) mod registers;
+pub(crate) mod settings;
 pub(crate) mod shared;
 pub(crate) mod signal;
 pub(crate) mod spawn;
