@@ -4,10 +4,12 @@ use std::path::{Component, Path, PathBuf};
 
 /// Directories whose files the kernel generates.
 const MADE_UP: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// One of them with files of users, who build there as it is in memory.
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Returns whether a path, in which no link is left, lies in one of these directories.
 pub(super) fn is_made_up(real: &Path) -> bool {
-    MADE_UP.iter().any(|dir| real.starts_with(dir))
+    MADE_UP.iter().any(|dir| real.starts_with(dir)) && !real.starts_with(SHARED_MEMORY)
 }
 
 /// Whether a path goes through a directory of the kernel's, which may lead out again: `/usr/../proc/self/cwd`, or a link to that.
@@ -32,7 +34,9 @@ pub(super) fn way(path: &Path) -> Option<Vec<PathBuf>> {
             Component::ParentDir => drop(at.pop()),
             other => at.push(other),
         }
-        if is_made_up(&at) {
+        let leads_to_shared =
+            at == Path::new("/dev") && parts.next() == Some(Component::Normal("shm".as_ref()));
+        if is_made_up(&at) && !leads_to_shared {
             return None;
         }
         passed.push(at.clone());
@@ -46,4 +50,24 @@ pub(super) fn way(path: &Path) -> Option<Vec<PathBuf>> {
         }
     }
     Some(passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_leads_through_no_directory_of_the_kernels_but_shared_memory() {
+        for path in
+            ["/proc/self/exe", "/usr/../dev/null", "/dev", "/dev/", "/dev/shm/../null", "/dev/./null", "/sys"]
+        {
+            assert!(leads_through_made_up(Path::new(path)), "{path}");
+        }
+        assert!(!leads_through_made_up(Path::new("/usr/bin")));
+        let dir = std::fs::canonicalize(SHARED_MEMORY);
+        if dir.is_ok_and(|dir| dir == Path::new(SHARED_MEMORY)) {
+            let way = way(Path::new("/dev/shm/x/y")).unwrap();
+            assert_eq!(way, ["/", "/dev", "/dev/shm", "/dev/shm/x", "/dev/shm/x/y"].map(PathBuf::from));
+        }
+    }
 }
