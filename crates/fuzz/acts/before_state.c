@@ -298,6 +298,33 @@ TELL(before_arguments_handler)
 }
 #endif
 
+#ifdef WITH_before_arguments_stack
+/* The same: a signal stack in a frame that has returned. Later frames lie in it, and the kernel says so. */
+static int flags_on_stack = -1;
+static __attribute__((noinline)) void leave_stack(void)
+{
+    char room[64 * 1024];
+    sigaltstack(&(stack_t){.ss_sp = room, .ss_size = sizeof room}, NULL);
+    __asm__ volatile("" ::"r"(room) : "memory");
+}
+static __attribute__((noinline)) int ask_on_stack(void)
+{
+    char room[4096];
+    stack_t now = {0};
+    __asm__ volatile("" ::"r"(room) : "memory");
+    return sigaltstack(NULL, &now) == 0 ? now.ss_flags : -1;
+}
+BEGIN(register_own_stack)
+{
+    leave_stack();
+    flags_on_stack = ask_on_stack();
+}
+TELL(before_arguments_stack)
+{
+    say("%d, now %d", flags_on_stack, ask_on_stack());
+}
+#endif
+
 #ifdef WITH_before_random_beside
 /* The kernel's random bytes need not fill whole words. In main, but before it looks at its arguments, as the next two. */
 BEGIN(write_beside_random)
