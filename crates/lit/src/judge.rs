@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use hotstart_model::{Command, Dialect, Fault, Interpreter, Outcome, RunBy, Script, Transcript, Verdict};
+use hotstart_model::{Command, Dialect, Fault, Interpreter, Outcome, Script, Transcript, Verdict};
 
 use crate::exception::{self, Exception};
 use crate::line_times;
@@ -90,7 +90,7 @@ impl Pending {
         View {
             commands: &self.commands,
             dialect: self.dialect,
-            external: self.external && transcript.run_by != RunBy::Native,
+            external: self.external && !transcript.run_by.is_internal(),
             timeout: self.timeout,
             output_limit: self.output_limit,
         }

@@ -140,8 +140,17 @@ pub enum RunBy {
     AsAsked,
     /// The internal shell, because the script means the same in both.
     Native,
+    /// The internal shell, until it turned out that the script may not mean the same in both, for this reason. The run counts for nothing.
+    Doubted(&'static str),
     /// The external shell, although the internal one was allowed, for this reason.
     Refused(&'static str),
+}
+
+impl RunBy {
+    /// Returns whether the internal shell ran the script.
+    pub fn is_internal(&self) -> bool {
+        matches!(self, RunBy::Native | RunBy::Doubted(_))
+    }
 }
 
 /// The record of one attempt at a script.
@@ -177,14 +186,14 @@ pub struct Transcript {
     pub is_outdated: bool,
 }
 
-/// Hands a record on to another process: the reason for a refusal is only counted, and stays where it arose.
+/// Hands a record on to another process: a reason is only counted, and stays where it arose.
 mod native_or_not {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::RunBy;
 
     pub(super) fn serialize<S: Serializer>(by: &RunBy, to: S) -> Result<S::Ok, S::Error> {
-        (*by == RunBy::Native).serialize(to)
+        by.is_internal().serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<RunBy, D::Error> {

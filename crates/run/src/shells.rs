@@ -63,9 +63,8 @@ pub(crate) fn as_asked(script: &Script) -> Option<Script> {
 
 /// Returns whether this run failed natively, and so proves nothing yet.
 pub(crate) fn must_be_confirmed(transcript: &Transcript) -> bool {
-    transcript.run_by == RunBy::Native
-        && transcript.exit_code != Some(0)
-        && transcript.fault != Some(Fault::Interrupted)
+    let is_success = transcript.run_by == RunBy::Native && transcript.exit_code == Some(0);
+    transcript.run_by.is_internal() && !is_success && transcript.fault != Some(Fault::Interrupted)
 }
 
 /// Returns whether a native success would fail the test, because it is expected to fail.
@@ -79,7 +78,7 @@ pub(crate) fn passes_unexpectedly(run: &Run<'_>, job: JobId, attempt: u32, trans
 pub(crate) fn note(run: &Run<'_>, transcript: &Transcript) {
     let Some(shells) = run.shells() else { return };
     match transcript.run_by {
-        RunBy::AsAsked => {}
+        RunBy::AsAsked | RunBy::Doubted(_) => {}
         RunBy::Native => shells.count(|counts| counts.native += 1),
         RunBy::Refused(reason) => shells.count(|counts| *counts.refused.entry(reason).or_default() += 1),
     }
@@ -99,6 +98,10 @@ pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -
     let ran = again(&asked);
     let transcript = ran.transcript.clone();
     let Some(shells) = run.shells() else { return Believed::other(native, transcript) };
+    if let RunBy::Doubted(reason) = native.transcript.run_by {
+        shells.count(|counts| *counts.refused.entry(reason).or_default() += 1);
+        return Believed::other(native, transcript);
+    }
     shells.count(|counts| counts.confirmed += 1);
     if transcript.exit_code != Some(0) {
         return Believed::other(native, transcript);

@@ -51,6 +51,20 @@ fn a_native_failure_counts_as_bash_has_it() {
     }
 }
 
+/// Nothing is compared: the shells may differ there.
+#[test]
+fn a_doubt_within_a_script_counts_as_bash_has_it() {
+    for (doubted, exit_code, verdict) in
+        [(127, 0, Verdict::PASS), (127, 1, Verdict::FAIL), (0, 1, Verdict::FAIL)]
+    {
+        let native = by(RunBy::Doubted("a directory"), code(doubted));
+        let executor = FakeExecutor::new(vec![native], vec![code(exit_code)]);
+        let (ended, counts) = ended(false, &executor);
+        assert_eq!((ended.verdict(), ended.told.len(), executor.runs(Way::Cold)), (verdict, 0, 1));
+        assert_eq!((counts.refused.get("a directory"), counts.confirmed, counts.native), (Some(&1), 0, 0));
+    }
+}
+
 /// Each shell runs it twice, with the same result: the difference is permanent.
 #[test]
 fn a_failure_that_only_the_internal_shell_has_is_told_and_no_failure() {

@@ -27,6 +27,7 @@ use crate::expand;
 use crate::halt::{Halt, Halting};
 use crate::interpreter;
 use crate::lookup::which;
+use crate::native::watch;
 use crate::pipeline::{self, Context, new_pipe};
 use crate::prefix::{self, Prefix, Prefixed};
 use crate::pump::{self, Port};
@@ -93,6 +94,9 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let command = &self.pipeline.stages[index];
         let count = self.pipeline.stages.len();
         let (dialect, is_native) = (self.dialect(), self.context.is_native);
+        if is_native {
+            watch::stage(&mut self.context.doubt, shell, command)?;
+        }
         let mut words = command.words.clone();
         if dialect == Dialect::V23 {
             expand::readfile(&mut words, shell.cwd())?;
@@ -170,6 +174,9 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
         let target = own.as_mut().unwrap_or(shell);
         let (program, args, task) = self.callee(target, &words, is_native, path)?;
+        if self.context.is_native {
+            watch::program(&mut self.context.doubt, &program)?;
+        }
         let may_match = task.is_none() && negation.count == 0;
         let matched =
             if may_match { self.file_check(target, &program, args, slots) } else { Err((args, None)) };

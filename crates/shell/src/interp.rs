@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use hotstart_model::{Dialect, Fault, Script, Step, Transcript};
+use hotstart_model::{Dialect, Fault, RunBy, Script, Step, Transcript};
 use hotstart_python::errors;
 use hotstart_python::repr;
 
@@ -42,7 +42,7 @@ pub(crate) fn run_native(
     let clock = Clock::start(script.timeout, starts.group);
     match make_dirs(script) {
         Ok(()) => run_prepared(script, true, &commands, shell, starts, clock),
-        Err(fault) => Transcript { fault: Some(fault), ..Transcript::default() },
+        Err(fault) => Transcript { fault: Some(fault), run_by: RunBy::Native, ..Transcript::default() },
     }
 }
 
@@ -57,6 +57,7 @@ fn run_prepared(
     let mut context = Context {
         script,
         is_native,
+        doubt: None,
         launcher: starts.launcher,
         group: starts.group,
         filechecks: starts.filechecks,
@@ -85,6 +86,11 @@ fn run_prepared(
         transcript.exit_code = None;
         transcript.fault = Some(Fault::Interrupted);
     }
+    transcript.run_by = match context.doubt {
+        Some(reason) => RunBy::Doubted(reason),
+        None if is_native => RunBy::Native,
+        None => RunBy::AsAsked,
+    };
     transcript.steps = context.steps;
     transcript.announced = context.announced;
     transcript.captured = context.captured;

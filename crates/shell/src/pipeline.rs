@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::filecheck::FileChecks;
 use crate::halt::{Halt, Halting};
 use crate::lookup::which;
+use crate::native::Refusal;
 use crate::paste;
 use crate::pump::{self, Pump};
 use crate::redirect;
@@ -37,6 +38,8 @@ pub(crate) struct Context<'a> {
     pub is_native: bool,
     pub launcher: &'a Launcher,
     pub group: &'a Group,
+    /// Why bash might have gone on otherwise, if that came up while such a script ran. It has ended as a failure then.
+    pub doubt: Option<Refusal>,
     /// Decides passes of FileCheck without a process. `None` if every FileCheck runs.
     pub filechecks: Option<&'a FileChecks>,
     /// FileChecks that passed without a process.

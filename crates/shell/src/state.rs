@@ -10,6 +10,7 @@ use hotstart_python::locale::ctype_instead_of_c;
 use hotstart_python::path::{join, realpath};
 
 use crate::halt::{Halt, Halting};
+use crate::native::place::Held;
 
 /// The environment of commands. The form that processes take is made when first needed.
 #[derive(Clone, Debug)]
@@ -90,11 +91,20 @@ pub(crate) struct Shell {
     /// As given to `umask`; -1 is the runner's own.
     pub umask: i128,
     pub limits: Vec<SetLimit>,
+    /// The directory itself, for scripts that run natively.
+    pub held: Option<Held>,
 }
 
 impl Shell {
     pub fn new(vars: Arc<Environment>, cwd: &Path) -> Self {
-        Shell { vars: Vars::new(vars), cwd: cwd.into(), dirs: Vec::new(), umask: -1, limits: Vec::new() }
+        Shell {
+            vars: Vars::new(vars),
+            cwd: cwd.into(),
+            dirs: Vec::new(),
+            umask: -1,
+            limits: Vec::new(),
+            held: None,
+        }
     }
 
     /// Returns the copy that an `env` prefix makes for one command. Limits are lost, as in lit.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hotstart_model::{
-    Command, ExternalShell, Fault, Interpreter, Program, RunBy, RunScript, Script, Step, Transcript,
+    Command, ExternalShell, Fault, Interpreter, Program, RunScript, Script, Step, Transcript,
 };
 use hotstart_python::text;
 
@@ -119,7 +119,7 @@ fn values(call: &Call, script: &Script, transcript: Transcript) -> Answer {
         }
     }
     match call.kind() {
-        Kind::External if transcript.run_by == RunBy::Native => add_output(&mut answer, &transcript),
+        Kind::External if transcript.run_by.is_internal() => add_output(&mut answer, &transcript),
         Kind::External | Kind::Program => (answer.out, answer.err) = (transcript.stdout, transcript.stderr),
         Kind::Internal if call.trace => {
             let view = View {

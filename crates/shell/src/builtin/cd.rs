@@ -6,32 +6,35 @@ use rustix::fs::Access;
 
 use super::{Call, Done, text_or};
 use crate::halt::{Halt, Halting};
+use crate::native::place::Held;
 use crate::state::Shell;
 
 pub(super) fn cd(call: Call<'_>) -> Halting<Done> {
     let [_, dir] = call.words else { return Err(Halt::shell("'cd' supports only one argument")) };
     let dir = path(dir)?;
     if call.must_exist {
-        return Ok(existing(call.shell, dir));
+        return existing(call.shell, dir);
     }
     call.shell.change_dir(dir);
     Ok(Done::default())
 }
 
 /// bash's `cd` to a plain absolute path. It sets `PWD` and `OLDPWD` for processes.
-fn existing(shell: &mut Shell, dir: &str) -> Done {
+fn existing(shell: &mut Shell, dir: &str) -> Halting<Done> {
     if !Path::new(dir).is_dir() || rustix::fs::access(dir, Access::EXEC_OK).is_err() {
-        return Done {
+        return Ok(Done {
             stderr: format!("cd: {dir}: not a directory to go to\n"),
             status: 1,
             ..Done::default()
-        };
+        });
     }
+    let held = Held::of(Path::new(dir)).map_err(|error| Halt::shell(format!("cd: {dir}: {error}\n")))?;
     let here = shell.vars.get("PWD").unwrap_or_default().to_owned();
     shell.vars.set("OLDPWD", here);
     shell.vars.set("PWD", dir);
+    shell.held = Some(held);
     shell.change_dir(dir);
-    Done::default()
+    Ok(Done::default())
 }
 
 pub(super) fn pushd(call: Call<'_>) -> Halting<Done> {

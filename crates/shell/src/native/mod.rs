@@ -10,8 +10,11 @@
 //! docs/design/native-shell.md lists the rules. A caller may rely only on success: a script that fails natively must
 //! run again in its own shell.
 
+mod names;
+pub(crate) mod place;
 mod stage;
 mod text;
+pub(crate) mod watch;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -25,6 +28,7 @@ use crate::lookup::which;
 use crate::parse::parse;
 use crate::state::Shell;
 use crate::{Starts, external, interp};
+use place::Held;
 
 /// The reason why a script is not accepted.
 pub(crate) type Refusal = &'static str;
@@ -32,10 +36,7 @@ pub(crate) type Refusal = &'static str;
 /// Runs one attempt: natively if the script is accepted, otherwise in its own shell.
 pub(crate) fn run(script: &Script, shell: &ExternalShell, starts: Starts<'_>) -> Transcript {
     match accept(script, shell) {
-        Ok((commands, state)) => {
-            let transcript = interp::run_native(script, commands, state, starts);
-            Transcript { run_by: RunBy::Native, ..transcript }
-        }
+        Ok((commands, state)) => interp::run_native(script, commands, state, starts),
         Err(reason) => {
             let transcript = external::run(script, shell, starts.launcher, starts.group);
             Transcript { run_by: RunBy::Refused(reason), ..transcript }
@@ -69,24 +70,6 @@ pub(crate) struct Scope {
     pub pipefail: bool,
 }
 
-/// Variables that change bash in a way that the rules do not expect.
-const STEERING: [&str; 14] = [
-    "BASH_ENV",
-    "BASHOPTS",
-    "BASH_COMPAT",
-    "BASH_XTRACEFD",
-    "CDPATH",
-    "ENV",
-    "EXECIGNORE",
-    "GLOBIGNORE",
-    "OLDPWD",
-    "POSIXLY_CORRECT",
-    "PS4",
-    "PWD",
-    "SHELLOPTS",
-    "TMOUT",
-];
-
 /// Checks the shell and its environment. Returns PATH.
 fn accept_surroundings<'s>(script: &'s Script, shell: &ExternalShell) -> Result<&'s str, Refusal> {
     if shell.shell.file_name() != Some(OsStr::new("bash")) {
@@ -95,11 +78,8 @@ fn accept_surroundings<'s>(script: &'s Script, shell: &ExternalShell) -> Result<
     if !shell.prefix.is_empty() {
         return Err("the shell runs under another program");
     }
-    let steers = |name: &OsStr| {
-        name.to_str().is_none_or(|name| STEERING.contains(&name) || name.starts_with("BASH_FUNC_"))
-    };
-    if script.env.iter().any(|(name, _)| steers(name)) {
-        return Err("a variable changes what bash does");
+    if !script.env.iter().all(|(name, _)| name.to_str().is_some_and(names::may_be_imported)) {
+        return Err("a variable that bash treats in its own way");
     }
     let path = script.env.get("PATH").and_then(OsStr::to_str).unwrap_or_default();
     if !path.split(':').all(|dir| dir.starts_with('/')) {
@@ -147,10 +127,23 @@ fn initial_state(script: &Script) -> Result<Shell, Refusal> {
         let _ = fs::create_dir_all(dir);
     }
     let here = fs::canonicalize(&script.cwd).map_err(|_| "the directory cannot be found")?;
+    // Mostly that of the test's own files, for which `watch` would only find a reason when the script is half done.
+    let of_files = script.tmp_base.parent().unwrap_or(Path::new("/"));
+    for dir in [&*script.cwd, of_files] {
+        place::check(dir)?;
+    }
     env.set("PWD", here);
-    let depth = script.env.get("SHLVL").and_then(OsStr::to_str).and_then(|depth| depth.parse::<u32>().ok());
-    env.set("SHLVL", (depth.unwrap_or(0).saturating_add(1)).to_string());
-    Ok(Shell::new(Arc::new(env), &script.cwd))
+    env.set("SHLVL", depth(script.env.get("SHLVL"))?.to_string());
+    let mut shell = Shell::new(Arc::new(env), &script.cwd);
+    shell.held = Some(Held::of(&script.cwd).map_err(|_| "the directory cannot be identified")?);
+    Ok(shell)
+}
+
+/// Returns the nesting depth of a shell in one with this depth. bash has its own rules for what is no such number, or a high one.
+fn depth(outer: Option<&OsStr>) -> Result<u32, Refusal> {
+    let Some(outer) = outer else { return Ok(1) };
+    let depth = outer.to_str().filter(|text| text.len() < 3).and_then(|text| text.parse::<u32>().ok());
+    depth.map(|depth| depth + 1).ok_or("a nesting depth that is no small number")
 }
 
 /// Whether this is an absolute path that bash's `cd` leaves unchanged.

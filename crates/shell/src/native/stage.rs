@@ -1,6 +1,6 @@
 //! Refuses parsed commands whose name or redirections bash interprets differently.
 
-use super::{Refusal, Scope, is_plain_absolute};
+use super::{Refusal, Scope, is_plain_absolute, names, place};
 use crate::ast::{Command, Pipeline, Redirect, RedirectOp, Target, Word};
 
 /// Checks a pipeline.
@@ -53,6 +53,10 @@ fn words(stage: &Command, place: Place, scope: &Scope) -> Result<(), Refusal> {
     if name.contains('/') && !name.starts_with(['/', '.']) {
         return Err("a program by a relative path");
     }
+    if name.starts_with('/') && name.split('/').any(|part| part == "..") {
+        // lit's shell takes such a path to pieces without a look at links.
+        return Err("a program by a path with `..`");
+    }
     match is_prefixed {
         // `env` and `not` start a program of this name, but lit may take it for the internal shell's builtin.
         true if BUILTINS.contains(&name) || OF_LIT.contains(&name) => Err("a builtin after `env` or `not`"),
@@ -73,19 +77,13 @@ fn assignments(mut words: &[Word]) -> Result<&[Word], Refusal> {
         words = match word.split_once('=') {
             _ if word == "-u" => words.get(2..).ok_or("`env` without a command")?,
             _ if word.starts_with('-') => return Err("an option of `env`"),
-            Some((name, _)) if !is_name(name) || name == "PATH" => {
+            Some((name, _)) if !names::is_name(name) || name == "PATH" => {
                 return Err("a variable that steers shells");
             }
             Some(_) => &words[1..],
             None => return Ok(words),
         };
     }
-}
-
-fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && !name.starts_with(|c: char| c.is_ascii_digit())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Names that lit's shell takes for its own commands, beyond those that bash also has.
@@ -111,10 +109,12 @@ fn command(name: &str, args: &[Word], stage: &Command, place: Place) -> Result<(
     let ok = match name {
         "echo" => echo(args, stage),
         ":" => is_bare,
-        "cd" => is_bare && matches!(args, [Word::Text(dir)] if is_plain_absolute(dir)),
+        "cd" => {
+            is_bare && matches!(args, [Word::Text(dir)] if is_plain_absolute(dir) && !place::is_special(dir))
+        }
         "export" => is_bare && matches!(args, [Word::Text(text)] if is_export(text)),
         "true" | "false" => args.is_empty(),
-        "test" => test(args),
+        "test" => test(args)?,
         _ if name.contains('=') => return Err("an assignment"),
         _ => !(BUILTINS.contains(&name) || COMPOUND.contains(&name) || OF_LIT.contains(&name)),
     };
@@ -139,40 +139,47 @@ fn echo(args: &[Word], stage: &Command) -> bool {
     only_output && !texts.first().is_some_and(|text| text.starts_with('-'))
 }
 
-/// Variables that bash itself reads while it runs.
-const OF_BASH: [&str; 12] = [
-    "PATH",
-    "PWD",
-    "OLDPWD",
-    "SHLVL",
-    "IFS",
-    "LANG",
-    "ENV",
-    "CDPATH",
-    "GLOBIGNORE",
-    "POSIXLY_CORRECT",
-    "TMOUT",
-    "_",
-];
-
 fn is_export(text: &str) -> bool {
-    let steers = |name: &str| {
-        OF_BASH.contains(&name)
-            || ["BASH", "LC_", "PS", "SHELLOPTS", "EXEC"].iter().any(|p| name.starts_with(p))
-    };
-    text.split_once('=').is_some_and(|(name, _)| is_name(name) && !steers(name))
+    text.split_once('=').is_some_and(|(name, _)| names::may_be_exported(name))
 }
 
 /// Accepts the forms of `test` for which builtin and program agree.
-fn test(args: &[Word]) -> bool {
+fn test(args: &[Word]) -> Result<bool, Refusal> {
     const UNARY: [&str; 11] = ["-e", "-f", "-d", "-s", "-r", "-w", "-x", "-L", "-h", "-z", "-n"];
-    const BINARY: [&str; 11] = ["=", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
+    const BINARY: [&str; 5] = ["=", "!=", "-nt", "-ot", "-ef"];
+    const OF_NUMBERS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
     let texts: Option<Vec<&str>> = args.iter().map(Word::literal).collect();
-    match texts.as_deref() {
+    let ok = match texts.as_deref() {
         Some([operator, _] | ["!", operator, _]) if UNARY.contains(operator) => true,
+        Some([left, operator, right]) if OF_NUMBERS.contains(operator) => is_number(left) && is_number(right),
         Some([left, operator, _]) => BINARY.contains(operator) && !matches!(*left, "!" | "("),
         _ => false,
+    };
+    match ok && tested_files(args).any(place::is_special) {
+        true => Err("`test` of something on /proc or below /dev"),
+        false => Ok(ok),
     }
+}
+
+/// Whether this is a number to both, and the same: bash has 64 bits, and fails beyond; the program knows no limit.
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    digits.len() <= 18
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && (text == "0" || !matches!(digits.as_bytes().first(), None | Some(b'0')))
+}
+
+/// Returns the files that an accepted `test` looks at.
+pub(super) fn tested_files(args: &[Word]) -> impl Iterator<Item = &str> {
+    let text = |index: usize| args.get(index).and_then(Word::literal);
+    let operands = match (text(0), text(1), args.len()) {
+        (_, Some("-nt" | "-ot" | "-ef"), 3) => [text(0), text(2)],
+        (Some("!"), Some("-z" | "-n"), 3) | (Some("-z" | "-n"), _, 2) => [None, None],
+        (Some("!"), _, 3) => [text(2), None],
+        (_, _, 2) => [text(1), None],
+        _ => [None, None],
+    };
+    operands.into_iter().flatten()
 }
 
 /// Accepts a pattern only in the last component of an absolute path, and only if both shells sort alike.
@@ -180,7 +187,8 @@ fn arguments(words: &[Word], scope: &Scope) -> Result<(), Refusal> {
     for word in words {
         let Word::Glob(pattern) = word else { continue };
         let (dir, _) = pattern.rsplit_once('/').unwrap_or_default();
-        if !scope.sorts_bytes || !is_plain_absolute(dir) || dir.contains(['*', '?']) {
+        if !scope.sorts_bytes || !is_plain_absolute(dir) || dir.contains(['*', '?']) || place::is_special(dir)
+        {
             return Err("a pattern for file names");
         }
     }
@@ -204,8 +212,8 @@ fn redirects(redirects: &[Redirect], place: Place) -> Result<(), Refusal> {
             (RedirectOp::Both | RedirectOp::DupOut, None) if place.is_last && is_file_name(target) => 1..3,
             _ => return Err("a redirection of another kind"),
         };
-        if !is_duplicate && target.starts_with("/dev/") && target != "/dev/null" {
-            return Err("a redirection to a device");
+        if !is_duplicate && place::is_special(target) {
+            return Err("a redirection to something on /proc or below /dev");
         }
         if used[set.clone()].contains(&true) {
             return Err("a descriptor redirected twice");

@@ -50,6 +50,9 @@ fn what_is_within() {
         "cd /a/b && export A='b c' && : d",
         "test -f a && test ! -e b && test 1 -lt 2 || true",
         "./a | /b/c",
+        "test 1 -ne 999999999999999999 ; test -1 -le 0 ; test 08 = 8",
+        "export ASAN_OPTIONS=a && export FOO=b",
+        "test -e /dev/null && test /dev = /proc && test -n /dev/fd/255 && test ! -z /proc && a < /dev/null",
     ] {
         assert_eq!(refusal(text), None, "{text}");
     }
@@ -75,6 +78,11 @@ fn what_is_not() {
         ("cd /a | b", "`cd` other than to a plain absolute path"),
         ("export A", "`export` other than of one variable"),
         ("export LC_ALL=x", "`export` other than of one variable"),
+        ("export UID=5", "`export` other than of one variable"),
+        ("export RANDOM=5", "`export` other than of one variable"),
+        ("export PIPESTATUS=5", "`export` other than of one variable"),
+        ("export BASH_ARGV0=x", "`export` other than of one variable"),
+        ("export UNKNOWN=x", "`export` other than of one variable"),
         ("export PATH=/a", "`export` other than of one variable"),
         ("env PATH=/a b", "a variable that steers shells"),
         ("env -i a", "an option of `env`"),
@@ -95,7 +103,22 @@ fn what_is_not() {
         ("a | b < c", "a redirection of another kind"),
         ("a > b > c", "a descriptor redirected twice"),
         ("a 2> b 2>&1", "a descriptor redirected twice"),
-        ("a > /dev/fd/3", "a redirection to a device"),
+        ("a > /dev/fd/3", "a redirection to something on /proc or below /dev"),
+        ("true > /proc/self/fd/1", "a redirection to something on /proc or below /dev"),
+        ("a < //proc/self/fd/0", "a redirection to something on /proc or below /dev"),
+        ("test 1 -ne 99999999999999999999", "a builtin of bash"),
+        ("test 1000000000000000000 -gt 1", "a builtin of bash"),
+        ("test 08 -eq 8", "a builtin of bash"),
+        ("test +1 -eq 1", "a builtin of bash"),
+        ("test ' 1' -eq 1", "a builtin of bash"),
+        ("test - -eq 1", "a builtin of bash"),
+        ("test '' -lt 1", "a builtin of bash"),
+        ("! test -e /dev/fd/255", "`test` of something on /proc or below /dev"),
+        ("test ! -e /proc/self/fd/255", "`test` of something on /proc or below /dev"),
+        ("test a -ef /dev/fd/255", "`test` of something on /proc or below /dev"),
+        ("cd /proc/self && ! grep -q bash comm", "`cd` other than to a plain absolute path"),
+        ("cat /proc/self/fd/*", "a pattern for file names"),
+        ("/a/../b", "a program by a path with `..`"),
     ] {
         assert_eq!(refusal(text), Some(reason), "{text}");
     }
@@ -123,11 +146,35 @@ fn shell_and_environment_must_be_plain() {
     assert_eq!(with(&[], shell()), None);
     assert_eq!(with(&[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")], shell()), None);
     assert_eq!(with(&[("LANG", "de_DE.UTF-8")], shell()), Some("a pattern for file names"));
-    assert_eq!(with(&[("CDPATH", "x")], shell()), Some("a variable changes what bash does"));
-    assert_eq!(with(&[("BASH_FUNC_a%%", "() { :; }")], shell()), Some("a variable changes what bash does"));
+    assert_eq!(with(&[("CDPATH", "x")], shell()), Some("a variable that bash treats in its own way"));
+    assert_eq!(
+        with(&[("BASH_FUNC_a%%", "() { :; }")], shell()),
+        Some("a variable that bash treats in its own way")
+    );
+    assert_eq!(with(&[("PPID", "1")], shell()), Some("a variable that bash treats in its own way"));
+    assert_eq!(with(&[("SHLVL", "1")], shell()), None);
+    for depth in ["999", "-3", "x", ""] {
+        assert_eq!(
+            with(&[("SHLVL", depth)], shell()),
+            Some("a nesting depth that is no small number"),
+            "{depth}"
+        );
+    }
     assert_eq!(with(&[("PATH", "bin:/bin")], shell()), Some("PATH has relative directories"));
     let other = ExternalShell { shell: "/bin/sh".into(), ..shell() };
     assert_eq!(with(&[], other), Some("the shell is not bash"));
     let valgrind = ExternalShell { prefix: vec!["valgrind".into()], ..shell() };
     assert_eq!(with(&[], valgrind), Some("the shell runs under another program"));
+}
+
+/// Not even a directory that the configuration names.
+#[test]
+fn directories_must_be_the_same_to_each_process() {
+    let with = |cwd: &str, tmp_base: &str| {
+        let script = Script { cwd: cwd.into(), tmp_base: tmp_base.into(), ..script("a", &[]) };
+        accept(&script, &shell()).err()
+    };
+    assert_eq!(with("/", "/nowhere/t"), None);
+    let reason = Some("a path that leads to /proc, to a device, or to an unknown file system");
+    assert_eq!((with("/proc/self", "/nowhere/t"), with("/", "/proc/self/t")), (reason, reason));
 }

@@ -66,7 +66,8 @@ impl Space {
     fn reset(&self) {
         for entry in fs::read_dir(self.root()).unwrap().flatten() {
             let path = entry.path();
-            if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+            let is_dir = entry.file_type().unwrap().is_dir();
+            if is_dir { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
         }
         for dir in ["bin", "work/sub", "out"] {
             fs::create_dir_all(self.root().join(dir)).unwrap();
@@ -153,9 +154,15 @@ fn files(root: &Path) -> BTreeMap<PathBuf, String> {
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(dir).unwrap().flatten() {
             let path = entry.path();
-            match path.is_dir() {
+            let kind = entry.file_type().unwrap();
+            // A link may lead to a pipe of this very process.
+            let text = match kind.is_symlink() {
+                true => fs::read_link(&path).unwrap().display().to_string(),
+                false => fs::read_to_string(&path).unwrap_or_default(),
+            };
+            match kind.is_dir() {
                 true => dirs.push(path),
-                false => drop(found.insert(path.clone(), fs::read_to_string(&path).unwrap_or_default())),
+                false => drop(found.insert(path, text)),
             }
         }
     }
@@ -255,6 +262,81 @@ fn what_is_within_means_the_same_to_both() {
                 assert!(native.success || is_known, "{text}: {native:#?}");
             }
         }
+    }
+}
+
+/// What scripts do before a doubt is of no effect on bash's run, but it ends the native one.
+#[test]
+fn a_doubt_in_the_middle_ends_a_script_without_success() {
+    let space = Space::new();
+    for text in [
+        "ln -s %R/work %R/l && cd %R/l && ln -sfn %R/out %R/l && touch x || true",
+        "cd %R/work/sub\nmv %R/work/sub %R/sub\nmkdir %R/work/sub\n! test -e %R/sub/f",
+        "ln -s /dev/fd/255 out ; ! test -e out",
+        "ln -s /proc/self/fd/1 out ; echo a > out ; true",
+        "ln -s /proc/self/exe out ; ./out -c false ; true",
+        "ln -s /proc/self out ; cd %R/work/out ; true",
+        "touch \u{e9} ; show %R/work/? ; true",
+        "touch \u{e9} ; show %R/work/*.c ; true",
+    ] {
+        for dialect in [Dialect::V19, Dialect::V23] {
+            let (run_by, native) = space.run(&commands(text), true, dialect);
+            assert!(matches!(run_by, RunBy::Doubted(_)) && !native.success, "{text}: {run_by:?}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_stays_is_no_doubt() {
+    let space = Space::new();
+    for text in [
+        "ln -s %R/work %R/l && cd %R/l && show -env && echo a > b && cat b && cd %R/out && show -env > c",
+        "cd %R/work/sub && touch a && rm a && cd %R && rm -rf work/sub",
+        "ln -s %R/out out && echo a > out/f && test -e out/../out/f && test -h out && show %R/work/out/*",
+        "ln -s /dev/null null && show -err > null 2>&1 && test -e null && show < null",
+        "ln -s none dangling && ! test -e dangling && echo a > dangling && test -s none",
+    ] {
+        for dialect in [Dialect::V19, Dialect::V23] {
+            let (run_by, native, bash) = space.both(&commands(text), dialect);
+            assert!(native.success, "{text}: {native:#?}");
+            assert_eq!((run_by, native), (RunBy::Native, bash), "{text}");
+        }
+    }
+}
+
+#[test]
+fn variables_of_bash_that_are_accepted_are_handed_on() {
+    let space = Space::new();
+    for name in [
+        "HOME",
+        "HOSTNAME",
+        "LANG",
+        "LC_ALL",
+        "LC_COLLATE",
+        "LC_CTYPE",
+        "LC_MESSAGES",
+        "LC_MONETARY",
+        "LC_NUMERIC",
+        "LC_TIME",
+        "MAIL",
+        "SHELL",
+        "SHLVL",
+        "TERM",
+        "TMPDIR",
+        "a_b",
+    ] {
+        let value = if name == "SHLVL" { "3" } else { "/tmp" };
+        let run = |may_be_native| {
+            space.reset();
+            let mut script =
+                space.script(&commands(&format!("printenv {name}")), may_be_native, Dialect::V23);
+            Arc::make_mut(&mut script.env).set(name, value);
+            let transcript = run_script(&script, &Launcher::new(), &Group::new());
+            (transcript.run_by.clone(), transcript.exit_code, stdout(&transcript))
+        };
+        let (native, bash) = (run(true), run(false));
+        assert_eq!(native, (RunBy::Native, bash.1, bash.2), "{name}");
+        assert_eq!(bash.1, Some(0), "{name}");
     }
 }
 

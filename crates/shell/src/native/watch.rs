@@ -1,0 +1,78 @@
+//! Checks each command of an accepted script right before it starts: what its paths mean depends on what has run before.
+//!
+//! A doubt ends the native run, and the requested shell runs the whole script again.
+
+use std::path::Path;
+
+use hotstart_python::path::join;
+
+use super::{Refusal, place, stage};
+use crate::ast::{Command, RedirectOp, Target, Word};
+use crate::halt::{Halt, Halting};
+use crate::state::Shell;
+
+/// Checks the directory, and all paths that a stage makes the shell itself follow.
+pub(crate) fn stage(doubt: &mut Option<Refusal>, shell: &Shell, command: &Command) -> Halting<()> {
+    check_stage(shell, command).map_err(|reason| halt(doubt, reason))
+}
+
+/// Checks the file that is to be executed.
+pub(crate) fn program(doubt: &mut Option<Refusal>, path: &str) -> Halting<()> {
+    place::check(Path::new(path)).map_err(|reason| halt(doubt, reason))
+}
+
+fn halt(doubt: &mut Option<Refusal>, reason: Refusal) -> Halt {
+    *doubt = Some(reason);
+    Halt::shell(format!("left to the shell that the test asks for: {reason}\n"))
+}
+
+fn check_stage(shell: &Shell, command: &Command) -> Result<(), Refusal> {
+    // bash stays in its directory, wherever that is moved to. This shell has the path only.
+    if !shell.held.as_ref().is_some_and(|held| held.is_at(&shell.cwd_path())) {
+        return Err("the working directory is no longer at its path");
+    }
+    let follow = |path: &str| place::check(Path::new(&join(shell.cwd(), path)));
+    for redirect in &command.redirects {
+        match &redirect.target {
+            Target::Word(Word::Text(_))
+                if matches!((redirect.op, redirect.fd), (RedirectOp::DupOut, Some(_))) => {}
+            Target::Word(Word::Text(name)) => follow(name)?,
+            _ => return Err("a redirection of another kind"),
+        }
+    }
+    let words = match command.words.split_first() {
+        Some((first, rest)) if first.literal() == Some("!") => rest,
+        _ => &command.words[..],
+    };
+    let args = words.get(1..).unwrap_or_default();
+    match words.first().and_then(Word::literal) {
+        Some("test") => stage::tested_files(args).try_for_each(follow)?,
+        Some("cd") => args.iter().filter_map(Word::literal).try_for_each(follow)?,
+        _ => {}
+    }
+    for word in words {
+        if let Word::Glob(pattern) = word {
+            let (dir, _) = pattern.rsplit_once('/').unwrap_or_default();
+            follow(dir)?;
+            has_plain_names(dir)?;
+        }
+    }
+    Ok(())
+}
+
+/// Accepts a directory that is listed if all names are ASCII: bash may match bytes, and the internal shell matches characters.
+fn has_plain_names(dir: &str) -> Result<(), Refusal> {
+    const REASON: Refusal = "a pattern where names are not ASCII";
+    let entries = match std::fs::read_dir(if dir.is_empty() { "/" } else { dir }) {
+        Ok(entries) => entries,
+        Err(error)
+            if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
+        {
+            return Ok(());
+        }
+        Err(_) => return Err(REASON),
+    };
+    let is_plain =
+        |entry: std::io::Result<std::fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name().is_ascii());
+    entries.into_iter().all(is_plain).then_some(()).ok_or(REASON)
+}
