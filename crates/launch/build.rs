@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 59] = [
+const SOURCES: [&str; 60] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -56,6 +56,7 @@ const SOURCES: [&str; 59] = [
     "reset/strings.c",
     "deferred/watch.c",
     "fork/affinity.c",
+    "fork/outside.c",
     "fork/vdso.c",
     "extra/text.c",
     "extra/nested.c",

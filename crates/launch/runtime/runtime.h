@@ -172,6 +172,10 @@ HS_HIDDEN void hs_title_show(void);
 HS_HIDDEN int hs_bind_all(void);
 HS_HIDDEN void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **place));
 
+/* outside.c */
+HS_HIDDEN void hs_outside_note(void);
+HS_HIDDEN int hs_outside_is_kept(void);
+
 /* affinity.c */
 HS_HIDDEN void hs_affinity_open(void);
 HS_HIDDEN int hs_affinity_free(int to_anywhere);
@@ -540,7 +544,10 @@ HS_HIDDEN int hs_state_limits_fit(void);
 HS_HIDDEN int hs_state_save(void);
 HS_HIDDEN void hs_state_save_point(void);
 HS_HIDDEN int hs_state_is_at_point(void);
-HS_HIDDEN int hs_state_blocks_nothing(void);
+HS_HIDDEN void hs_state_block_dry(void);
+HS_HIDDEN int hs_state_is_blocked_dry(void);
+HS_HIDDEN int hs_state_has_signal(void);
+HS_HIDDEN void hs_state_unblock(void);
 HS_HIDDEN void hs_state_choose(enum hs_level level);
 HS_HIDDEN uint32_t hs_state_doubts(void);
 HS_HIDDEN HS_GENERAL int hs_state_has_threads(void);

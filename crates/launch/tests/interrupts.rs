@@ -62,6 +62,40 @@ fn a_tool_is_told_its_own_handlers() {
     assert_eq!(believed("chain"), 2 * ROUNDS);
 }
 
+/// A process that waits is found by whoever looks for programs, and changed without a trace in the tool.
+#[test]
+fn what_others_have_changed_of_a_waiting_process_is_seen_by_no_run() {
+    let (tool, case) = (tool(), case(&["changed"]));
+    let changes: [fn(Pid); 3] = [
+        |pid| drop(rustix::process::setpriority_process(Some(pid), 7)),
+        |pid| {
+            let limit = rustix::process::Rlimit { current: Some(4096), maximum: Some(4096) };
+            drop(rustix::process::prlimit(Some(pid), rustix::process::Resource::Core, limit));
+        },
+        |pid| drop(std::fs::write(format!("/proc/{}/timerslack_ns", pid.as_raw_nonzero()), "12345")),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        for launcher in [warm_launcher(&["interrupts"]), resetting_launcher(&["interrupts"])] {
+            for round in 0..ROUNDS {
+                let (ran, exit) = start(&launcher, &tool, &case);
+                // A process that was changed does not take the request, and the job is run again.
+                let is_as_cold = exit.lost || ran.status == Status::Exited(0);
+                assert!(is_as_cold, "{number} in round {round}: {ran:?} {:?}", exit.via);
+                waiting(&tool).into_iter().for_each(change);
+            }
+        }
+    }
+}
+
+/// Returns the processes that wait with this program.
+fn waiting(tool: &Victim) -> Vec<Pid> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has_tool =
+        |pid: &i32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| path == tool.program);
+    numbers.filter(has_tool).filter_map(Pid::from_raw).collect()
+}
+
 /// The gate takes the signal, whatever the tool blocks.
 #[test]
 fn a_signal_of_the_gates_number_from_outside_makes_the_run_doubtful() {

@@ -12,7 +12,7 @@ const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/looks.c
 const ROUNDS: usize = 66;
 /// Least number of runs that begin late, where all can: each of six numbers of arguments is learned in four dry runs, or some more if the
 /// first ones differ or a thread is moved. The last of them comes right before a late one.
-const MOST: u64 = 44;
+const MOST: u64 = 30;
 
 fn program(flags: &[&str]) -> Victim {
     let dir = tempfile::tempdir().unwrap();

@@ -393,7 +393,7 @@ static int is_plain(uintptr_t *given)
         wanted += (unsigned long)point.job->targets[i];
     return !hs_mappings_touched(given) && !hs_child_holds_mutexes() &&
            hs_strings_are_untouched(point.job, point.call) && arrival.general[HS_RSP] - RED_ZONE >= hs_memory_stack_low() &&
-           hs_state_blocks_nothing() && hs_worker_has_segments() && hs_count_entries("/proc/self/fd", &total) >= 0 && total == wanted;
+           hs_state_is_blocked_dry() && hs_worker_has_segments() && hs_count_entries("/proc/self/fd", &total) >= 0 && total == wanted;
 }
 
 /* Saves all memory. The other snapshots are kept as their differences to this one. */

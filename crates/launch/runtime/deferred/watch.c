@@ -258,7 +258,9 @@ static void on_fault(int signal, siginfo_t *info, void *data)
     const uintptr_t place = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
     hs_signals_faulted = 1;
     const int may_arrive = !hs_watch_is_own(place) || hs_watch_is_call(place);
-    (void)signal;
+    /* Somebody has sent it. */
+    if (info->si_code <= 0)
+        hs_point_interrupt(context, signal, &info->si_code);
     if (may_arrive && (is_clock(info, place) || (info->si_code == SEGV_ACCERR && hs_strings_is_hidden(info->si_addr))))
         arrive(context, place);
     else

@@ -197,7 +197,7 @@ static int take_request(const struct hs_start *start, struct hs_call *call)
     uint32_t fd_count;
     struct hs_reply reply = {HS_VERSION, sizeof reply, 0, EPROTO, HS_STAGE_REQUEST, 0};
     long length = next_request(room, &fd_count);
-    if (length == 0)
+    if (length == 0 || !hs_outside_is_kept())
         _exit(0);
     if (length > 0) {
         if (make_fork(start, call, &reply))
@@ -291,6 +291,7 @@ const struct hs_job *hs_serve_python(const struct hs_start *start, uint64_t plac
     uint32_t doubts = become_zygote(place);
     doubts |= hs_snapshot_doubts_of_python();
     hs_affinity_open();
+    hs_outside_note();
     offer(doubts, place);
     while (!take_request(start, NULL))
         ;
@@ -311,6 +312,7 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     if (hs_bind_all() != 0)
         doubts |= HS_DOUBT_FUNCTIONS;
     hs_affinity_open();
+    hs_outside_note();
     offer(doubts, 0);
     while (!take_request(start, call))
         ;

@@ -31,7 +31,6 @@ static struct {
     const struct kept *now;
     struct rlimit limits[RLIM_NLIMITS];
     uint64_t touched; /* bit n-1 for signal n; all after a change of the level */
-    int nice, policy;
     int keeps_signals; /* that wait: they are for the run that follows */
     int can_unshare;  /* unshare tells if there is one thread only; where it is forbidden, /proc does */
 } state = {.now = &state.kept[HS_AT_MAIN], .touched = ~0ull};
@@ -70,8 +69,6 @@ int hs_state_save(void)
 {
     state.can_unshare = HS_SYS(SYS_unshare, CLONE_THREAD) == 0;
     save(&state.kept[HS_AT_MAIN]);
-    state.nice = (int)HS_SYS(SYS_getpriority, PRIO_PROCESS, 0);
-    state.policy = (int)HS_SYS(SYS_sched_getscheduler, 0);
     for (int which = 0; which < RLIM_NLIMITS; which++)
         if (HS_SYS(SYS_prlimit64, 0, which, 0, &state.limits[which]) != 0)
             return -1;
@@ -95,11 +92,33 @@ int hs_state_is_at_point(void)
            strcmp(here.name, point->name) == 0;
 }
 
-int hs_state_blocks_nothing(void)
+#define BIT(number) (1ull << ((number) - 1))
+/* Signals that an instruction causes, and of which the gate and the watch live. */
+#define CAUSED (BIT(SIGSEGV) | BIT(SIGSYS) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP))
+/* The kernel blocks neither. */
+#define BLOCKED_DRY ~(CAUSED | BIT(SIGKILL) | BIT(SIGSTOP))
+
+/* For a dry run: what comes from outside waits. One that nobody handles yet, and that is ignored by default, would be gone. */
+void hs_state_block_dry(void)
+{
+    const uint64_t blocked = BLOCKED_DRY;
+    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, 0, HS_SET_BYTES);
+}
+
+/* Whether that is still so. */
+int hs_state_is_blocked_dry(void)
 {
     uint64_t mask = 0;
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, 0, &mask, HS_SET_BYTES);
-    return mask == 0;
+    return mask == BLOCKED_DRY;
+}
+
+/* Whether a signal waits. */
+int hs_state_has_signal(void)
+{
+    uint64_t pending = 0;
+    HS_SYS(SYS_rt_sigpending, &pending, HS_SET_BYTES);
+    return pending != 0;
 }
 
 /* Says which is meant from now on. */
@@ -150,12 +169,6 @@ static int limits_lost(void)
             return 1;
     }
     return 0;
-}
-
-/* Whether another process, which knows this one by its number, has changed how it is scheduled. */
-static int is_scheduled_otherwise(void)
-{
-    return HS_SYS(SYS_getpriority, PRIO_PROCESS, 0) != state.nice || HS_SYS(SYS_sched_getscheduler, 0) != state.policy;
 }
 
 /* Takes pending signals, which would be lost with the process; returns whether more keep coming. */
@@ -220,8 +233,6 @@ uint32_t hs_state_doubts(void)
         found |= HS_RETIRED_TIMERS;
     if (limits_lost())
         found |= HS_RETIRED_LIMITS;
-    if (seen & HS_SEEN_NUMBER && is_scheduled_otherwise())
-        found |= HS_RETIRED_CALLS;
     return found;
 }
 
@@ -234,10 +245,17 @@ static void restore_action(int number)
         hs_signals_set(number, &state.now->actions[number]);
 }
 
-/* Signals are unblocked last, when nothing of the tool's can be called any more. */
-void hs_state_restore(void)
+void hs_state_unblock(void)
 {
     const uint64_t nothing = 0;
+#ifndef HS_WITHOUT_MASK
+    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, HS_SET_BYTES);
+#endif
+}
+
+/* Signals are unblocked last, when nothing of the tool's can be called any more. After a dry run those from outside wait for the run. */
+void hs_state_restore(void)
+{
 #ifndef HS_WITHOUT_ACTIONS
     for (int number = 1; state.touched && number <= SIGNALS; number++)
         if (state.touched & 1ull << (number - 1))
@@ -249,9 +267,10 @@ void hs_state_restore(void)
     state.touched = 0;
     /* Signals that came since they were taken, such as by the closing of the tool's descriptors. */
     signals_left();
-#ifndef HS_WITHOUT_MASK
-    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, HS_SET_BYTES);
-#endif
+    if (state.keeps_signals)
+        hs_state_block_dry();
+    else
+        hs_state_unblock();
 }
 
 /* Before each run: between two it has another one. */

@@ -48,6 +48,8 @@ static struct {
     uint32_t point_differs;
     int is_bound; /* to a processor, for a dry run */
     int signal; /* that has ended a dry run */
+    int is_late; /* a dry run came before the run */
+    int is_signalled; /* then */
     /* As a process has them at main. */
     struct hs_segments segments;
     int has_bases;
@@ -116,10 +118,24 @@ static void enter(const struct hs_call *call)
     hs_enter(hs_real_main, call->argc, call->argv, call->envp, &hs_frame);
 }
 
+/* A fresh process would have got a signal that came during the dry runs in main, and perhaps handled it. */
+static void take_signals(void)
+{
+    worker.is_late = 0;
+    if (worker.signal)
+        HS_SYS(SYS_kill, HS_SYS(SYS_getpid), worker.signal);
+    if (worker.is_signalled || hs_state_has_signal())
+        hs_call_mark();
+    worker.signal = worker.is_signalled = 0;
+    hs_state_unblock();
+}
+
 static void run(const struct hs_call *call)
 {
     make_ready();
     worker.running = 1;
+    if (worker.is_late)
+        take_signals();
     if (worker.level == HS_AT_POINT) {
         hs_gate_close();
         hs_point_enter(worker.job);
@@ -141,6 +157,7 @@ static void run_dry(void)
     if (hs_strings_lay_dry(worker.job, &worker.start, &call, is_secret, before, is_learned) != 0)
         hs_worker_give_up();
     make_ready();
+    hs_state_block_dry();
     hs_point_begin_dry(worker.job, &call);
     enter(&call);
 }
@@ -234,6 +251,9 @@ static uint32_t losses(void)
         found |= HS_RETIRED_NUMBER;
     if (hs_mappings_lost())
         found |= HS_RETIRED_MAPPINGS;
+    /* Otherwise it is found before the next run. */
+    if (worker.job->head->flags & HS_REQUEST_AUDIT && !hs_outside_is_kept())
+        found |= HS_RETIRED_LIMITS;
     return found;
 }
 
@@ -273,10 +293,14 @@ static void back_to_main(struct hs_call *call)
     hs_strings_lay(worker.job, &worker.start, call);
 }
 
-/* Has somebody else run the request: main was entered for a dry run at most, which had no effect. */
+/* Has somebody else run the request: main was entered for a dry run at most, which had no effect. If that has had a signal, which the other
+ * one would not get, the run is one that nobody believes. */
 void hs_worker_give_up(void)
 {
-    worker.page->begun = 0;
+    worker.is_signalled |= hs_state_has_signal();
+    worker.page->begun = worker.is_signalled;
+    if (worker.is_signalled)
+        hs_worker_doubts(HS_RUN_CALLS);
     leave(127);
 }
 
@@ -287,9 +311,11 @@ static void after_dry(void)
     hs_gate_lift();
     if (worker.is_bound && hs_affinity_free(worker.job->head->flags & HS_REQUEST_ANYWHERE) != 0)
         hs_worker_give_up();
+    /* The kernel drops one that is ignored by default, when its action is. */
+    worker.is_signalled |= worker.signal || hs_state_has_signal();
     hs_state_keep_signals(1);
     hs_strings_end_dry();
-    const int learns_on = !worker.signal && hs_point_learns_on(worker.job);
+    const int learns_on = !worker.is_signalled && hs_point_learns_on(worker.job);
     choose(!learns_on && begins_at_point(1) ? HS_AT_POINT : HS_AT_MAIN);
     if (losses() || hs_mappings_undo() != 0)
         hs_worker_give_up();
@@ -302,8 +328,7 @@ static void after_dry(void)
         run_dry();
     if (hs_strings_show() != 0)
         hs_worker_give_up();
-    if (worker.signal)
-        HS_SYS(SYS_kill, HS_SYS(SYS_getpid), worker.signal);
+    worker.is_late = 1;
     run(&call);
 }
 
@@ -344,6 +369,8 @@ static void take_next(void)
     worker.job = hs_serve_next(&worker.start, &call);
     if (!worker.job)
         leave(0);
+    if (!hs_outside_is_kept())
+        hs_worker_give_up();
     if (worker.job->head->flags & HS_REQUEST_RENUMBER)
         renumber();
     if (worker.is_shared)
@@ -541,6 +568,7 @@ static int settle(void)
     if (hs_state_save() != 0 || hs_gate_open() != 0 || hs_mappings_open() != 0)
         return -1;
     hs_child_limit(worker.job);
+    hs_outside_note();
     hs_strings_lay(worker.job, &worker.start, &worker.first_call);
     return 0;
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <ucontext.h>
@@ -164,6 +166,15 @@ static int chain(void)
     return signal(SIGUSR1, SIG_DFL) != SIG_DFL;
 }
 
+/* What others may have changed of this process. */
+static int changed(void)
+{
+    struct rlimit files;
+    errno = 0;
+    return getpriority(PRIO_PROCESS, 0) != 0 || getrlimit(RLIMIT_CORE, &files) != 0 || files.rlim_cur == 4096 ||
+           prctl(PR_GET_TIMERSLACK) == 12345;
+}
+
 static volatile sig_atomic_t called;
 
 static void note(int number)
@@ -200,6 +211,8 @@ int main(int argc, char **argv)
         return cancel();
     if (strcmp(how, "signal-stack") == 0)
         return signal_stack();
+    if (strcmp(how, "changed") == 0)
+        return changed();
     if (strcmp(how, "blocked") == 0)
         return blocked();
     if (strcmp(how, "coroutine") == 0)
