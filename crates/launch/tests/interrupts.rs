@@ -67,12 +67,16 @@ fn a_tool_is_told_its_own_handlers() {
 fn what_others_have_changed_of_a_waiting_process_is_seen_by_no_run() {
     let (tool, case) = (tool(), case(&["changed"]));
     let changes: [fn(Pid); 3] = [
-        |pid| drop(rustix::process::setpriority_process(Some(pid), 7)),
+        |pid| {
+            let _ = rustix::process::setpriority_process(Some(pid), 7);
+        },
         |pid| {
             let limit = rustix::process::Rlimit { current: Some(4096), maximum: Some(4096) };
-            drop(rustix::process::prlimit(Some(pid), rustix::process::Resource::Core, limit));
+            let _ = rustix::process::prlimit(Some(pid), rustix::process::Resource::Core, limit);
         },
-        |pid| drop(std::fs::write(format!("/proc/{}/timerslack_ns", pid.as_raw_nonzero()), "12345")),
+        |pid| {
+            let _ = std::fs::write(format!("/proc/{}/timerslack_ns", pid.as_raw_nonzero()), "12345");
+        },
     ];
     for (number, change) in changes.into_iter().enumerate() {
         for launcher in [warm_launcher(&["interrupts"]), resetting_launcher(&["interrupts"])] {
