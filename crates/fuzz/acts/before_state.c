@@ -301,13 +301,13 @@ TELL(before_arguments_handler)
 #ifdef WITH_before_arguments_stack
 /* The same: a signal stack in a frame that has returned. Later frames lie in it, and the kernel says so. */
 static int flags_on_stack = -1;
-static __attribute__((noinline)) void leave_stack(void)
+static __attribute__((noinline)) void leave_signal_stack(void)
 {
     char room[64 * 1024];
     sigaltstack(&(stack_t){.ss_sp = room, .ss_size = sizeof room}, NULL);
     __asm__ volatile("" ::"r"(room) : "memory");
 }
-static __attribute__((noinline)) int ask_on_stack(void)
+static __attribute__((noinline)) int ask_signal_stack(void)
 {
     char room[4096];
     stack_t now = {0};
@@ -316,12 +316,12 @@ static __attribute__((noinline)) int ask_on_stack(void)
 }
 BEGIN(register_own_stack)
 {
-    leave_stack();
-    flags_on_stack = ask_on_stack();
+    leave_signal_stack();
+    flags_on_stack = ask_signal_stack();
 }
 TELL(before_arguments_stack)
 {
-    say("%d, now %d", flags_on_stack, ask_on_stack());
+    say("%d, now %d", flags_on_stack, ask_signal_stack());
 }
 #endif
 

@@ -52,6 +52,7 @@ struct variant {
     unsigned runs, dry_runs, disagreeing, unsure;
     unsigned places; /* in which the dry runs that agree had their strings (hs_strings_lay_dry), as bits */
     unsigned processor; /* of the dry run that was saved */
+    int has_moved;      /* one on another processor has agreed, but for what may drift */
     int saved_errno;
     struct hs_delta delta;
     struct hs_pointers pointers;
@@ -292,7 +293,7 @@ int hs_point_wants_to_move(const struct hs_job *request)
     const struct variant *variant = variant_of(request);
     unsigned now;
     return variant && variant->stage == LEARNING && __builtin_popcount(variant->places) == HS_DRY_PLACES / 2 &&
-           HS_SYS(SYS_getcpu, &now, 0, 0) == 0 && now == variant->processor;
+           !variant->has_moved && HS_SYS(SYS_getcpu, &now, 0, 0) == 0 && now == variant->processor;
 }
 
 static void end_dry(int number) __attribute__((noreturn));
@@ -458,6 +459,15 @@ static void save(uintptr_t given, int number, const struct hs_pointers *pointers
     point.watched->stage = LEARNING;
 }
 
+/* A dry run agrees, but for what may drift. Returns whether it is the first such on another processor than the one that was saved. */
+static int note_move(void)
+{
+    unsigned now;
+    const int moves = !point.watched->has_moved && HS_SYS(SYS_getcpu, &now, 0, 0) == 0 && now != point.watched->processor;
+    point.watched->has_moved |= moves;
+    return moves;
+}
+
 static void learn(uintptr_t given, int number, const struct hs_pointers *pointers)
 {
     if (point.watched->stage == UNKNOWN) {
@@ -466,9 +476,18 @@ static void learn(uintptr_t given, int number, const struct hs_pointers *pointer
     }
     uint32_t differs;
     const enum hs_agreement found = compare(point.watched, given, number, pointers, &differs);
-    if (found != HS_AGREES && ++point.watched->disagreeing == DISAGREEING_MAX) {
+    const int moves = found == HS_AGREES || found == HS_DRIFTED ? note_move() : 0;
+    if (found == HS_DRIFTED && ++point.watched->unsure < UNSURE_MAX) {
+        /* What drifts when a thread moves says nothing about the tool. The next dry run is in the same place. */
+        if (moves) {
+            hs_pointers_drop(pointers);
+            point.watched->dry_runs--;
+        } else
+            save(given, number, pointers);
+    } else if (found != HS_AGREES && ++point.watched->disagreeing == DISAGREEING_MAX) {
         point.watched->stage = REFUSED;
     } else if (found == HS_DISAGREES || found == HS_DRIFTED) {
+        point.watched->has_moved = 0;
         save(given, number, pointers);
     } else {
         hs_pointers_drop(pointers);

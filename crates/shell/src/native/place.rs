@@ -9,20 +9,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, FsWord, Mode, OFlags, StatxFlags, lstat, openat, readlinkat, statfs, statx,
-};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, lstat, openat, readlinkat, statx};
 use rustix::io::Errno;
 
 use super::Refusal;
 
-/// The file systems whose files are the same to each process: btrfs, exFAT, ext, f2fs, FUSE, NFS, overlays, ramfs, squashfs, tmpfs, vfat,
-/// xfs, ZFS, 9p, bcachefs, EROFS.
-#[rustfmt::skip]
-const ORDINARY: [FsWord; 16] = [
-    0x9123_683e, 0x2011_bab0, 0xef53, 0xf2f5_2010, 0x6573_5546, 0x6969, 0x794c_7630, 0x8584_58f6, 0x7371_7368, 0x0102_1994, 0x4d44,
-    0x5846_5342, 0x2fc1_2fc1, 0x0102_1997, 0xca45_1a4e, 0xe0f5_e1e2,
-];
 /// As many links as the kernel follows.
 const LINKS: usize = 40;
 
@@ -71,11 +62,9 @@ pub(super) fn check(path: &Path) -> Result<(), Refusal> {
             }
             FileType::Directory | FileType::RegularFile => {
                 // A mount, of a single file, too, is another device.
-                if device.replace(found.st_dev) != Some(found.st_dev) {
-                    let system = statfs(&at).map_err(|_| UNCERTAIN)?;
-                    if !ORDINARY.contains(&system.f_type) {
-                        return Err(SPECIAL);
-                    }
+                let is_other = device.replace(found.st_dev) != Some(found.st_dev);
+                if is_other && !hotstart_launch::holds_files(&at) {
+                    return Err(SPECIAL);
                 }
             }
             _ => return Err(SPECIAL),
