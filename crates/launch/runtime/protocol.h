@@ -153,7 +153,7 @@ enum hs_retirement {
     HS_RETIRED_CHILDREN = 1u << 1, /* child processes are left */
     HS_RETIRED_TIMERS = 1u << 2,   /* a timer is armed */
     HS_RETIRED_SIGNALS = 1u << 3,  /* signals keep coming */
-    HS_RETIRED_LIMITS = 1u << 4,   /* a limit cannot be raised again */
+    HS_RETIRED_LIMITS = 1u << 4,   /* a limit, or what others may change, is not as it was */
     HS_RETIRED_MAPPINGS = 1u << 5, /* a mapping of before main was changed, or one is left that nobody noticed */
     HS_RETIRED_NUMBER = 1u << 6,   /* the run has seen an older run's number, or the process cannot give up its own or leave its group */
     HS_RETIRED_CALLS = 1u << 7,    /* a system call that is not known to be harmless: the run is not to be believed */

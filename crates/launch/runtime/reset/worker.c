@@ -251,8 +251,8 @@ static uint32_t losses(void)
         found |= HS_RETIRED_NUMBER;
     if (hs_mappings_lost())
         found |= HS_RETIRED_MAPPINGS;
-    /* Otherwise it is found before the next run. */
-    if (worker.job->head->flags & HS_REQUEST_AUDIT && !hs_outside_is_kept())
+    /* What is changed later is found before the next run, which is then lost. */
+    if (!hs_outside_is_kept())
         found |= HS_RETIRED_LIMITS;
     return found;
 }

@@ -77,7 +77,7 @@ impl fmt::Display for Retirement {
             Retirement::Children => "it leaves child processes",
             Retirement::Timers => "it leaves timers",
             Retirement::Signals => "signals keep coming",
-            Retirement::Limits => "it lowers limits for good",
+            Retirement::Limits => "its limits or its priority are changed for good",
             Retirement::Mappings => "it changes mappings that cannot be put back",
             Retirement::Number => "it looks at its process number",
             Retirement::Calls => "it makes system calls that are not known to be harmless",
