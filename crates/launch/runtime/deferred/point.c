@@ -471,6 +471,7 @@ static int note_move(void)
 static void learn(uintptr_t given, int number, const struct hs_pointers *pointers)
 {
     if (point.watched->stage == UNKNOWN) {
+        point.watched->has_moved = 0;
         save(given, number, pointers);
         return;
     }

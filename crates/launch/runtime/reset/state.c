@@ -93,12 +93,12 @@ int hs_state_is_at_point(void)
 }
 
 #define BIT(number) (1ull << ((number) - 1))
-/* Signals that an instruction causes, and of which the gate and the watch live. */
+/* Signals that an instruction causes. The gate and the watch depend on them. */
 #define CAUSED (BIT(SIGSEGV) | BIT(SIGSYS) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP))
 /* The kernel blocks neither. */
 #define BLOCKED_DRY ~(CAUSED | BIT(SIGKILL) | BIT(SIGSTOP))
 
-/* For a dry run: what comes from outside waits. One that nobody handles yet, and that is ignored by default, would be gone. */
+/* Blocks signals from outside for a dry run. One that is ignored by default, and that nobody handles yet, would otherwise be lost. */
 void hs_state_block_dry(void)
 {
     const uint64_t blocked = BLOCKED_DRY;
