@@ -1,8 +1,8 @@
 //! One input: a path without links in it, what a process wanted to know of it, and what it found.
 //!
-//! A comparison covers what was looked at, and no more: a directory that was only passed through may get new files. Times, inodes and
-//! numbers of links are compared as well, because every process that opens a file can ask for them; not so below the directory of the
-//! test's own outputs, which each run makes anew.
+//! A comparison covers what was looked at, and no more: a directory that was only passed through may get new files. Times and inodes
+//! are compared as well, because every process that opens a file can ask for them; not so for the test's own outputs, which each run
+//! makes anew. Sizes and numbers of links are compared there, too.
 
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
@@ -225,12 +225,16 @@ impl Input {
     }
 
     fn stat_holds(&self, before: &Stamp, now: &Stamp, place: Place<'_>) -> bool {
-        let is_file = matches!(self.state, State::File(..));
         if !self.looks.has(Looks::STAT) && !self.looks.has(Looks::CONTENT) {
             return true;
         }
         let is_output = place.holds(&self.path);
-        if place.compares_times && !is_output { now == before } else { !is_file || now.size == before.size }
+        if place.compares_times && !is_output {
+            return now == before;
+        }
+        // Of an output only what no run makes anew counts; elsewhere what a fresh checkout has alike.
+        let has_size = is_output || matches!(self.state, State::File(..));
+        (!has_size || now.size == before.size) && (!is_output || now.links == before.links)
     }
 
     fn content_holds(

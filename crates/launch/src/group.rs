@@ -135,6 +135,16 @@ impl Group {
         }
     }
 
+    /// Ends the processes that a run has left in the job's own group: the run does not count, and the next one starts its own.
+    pub fn end_left(&self) {
+        let state = self.state.lock().expect("no panic while locked");
+        if let Some(anchor) =
+            state.anchor.as_ref().filter(|anchor| state.live.is_empty() && !anchor.is_alone())
+        {
+            sys::wait::kill_group(anchor.group());
+        }
+    }
+
     fn has_left(&self) -> bool {
         let state = self.state.lock().expect("no panic while locked");
         let anchor = state.anchor.as_ref().filter(|_| state.live.is_empty());
@@ -274,6 +284,16 @@ mod tests {
         drop(stdin);
         group.await_left();
         assert!(!group.has_left());
+    }
+
+    #[test]
+    fn what_a_run_that_does_not_count_has_left_is_ended() {
+        let group = Group::new();
+        let ProcessGroup::Join(pgid) = group.process_group().unwrap() else { panic!("a group of its own") };
+        let mut cat = Command::new("cat").stdin(Stdio::piped()).process_group(pgid).spawn().unwrap();
+        group.end_left();
+        assert!(!cat.wait().unwrap().success());
+        assert!(!group.is_killed(), "the job may be run again");
     }
 
     #[test]

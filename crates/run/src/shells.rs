@@ -95,6 +95,9 @@ pub(crate) fn note_foreseen(run: &Run<'_>) {
 pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -> Believed {
     let Some(asked) = as_asked(script) else { return Believed::first(native) };
     let again = |script: &Script| run.again(job, script, Way::Cold);
+    if matches!(native.transcript.run_by, RunBy::Doubted(_)) {
+        native.group.end_left();
+    }
     let ran = again(&asked);
     let transcript = ran.transcript.clone();
     let Some(shells) = run.shells() else { return Believed::other(native, transcript) };

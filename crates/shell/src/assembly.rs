@@ -175,7 +175,8 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let target = own.as_mut().unwrap_or(shell);
         let (program, args, task) = self.callee(target, &words, is_native, path)?;
         if self.context.is_native {
-            watch::program(&mut self.context.doubt, &program)?;
+            let Context { doubt, found, .. } = &mut *self.context;
+            watch::program(doubt, found, words[0].text(), &program)?;
         }
         let may_match = task.is_none() && negation.count == 0;
         let matched =

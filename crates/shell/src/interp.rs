@@ -15,6 +15,7 @@ use crate::builtin::Done;
 use crate::clock::Clock;
 use crate::expand;
 use crate::halt::{Halt, Halting};
+use crate::native::program::Found;
 use crate::parse::parse;
 use crate::pipeline::{self, Context};
 use crate::state::Shell;
@@ -58,6 +59,7 @@ fn run_prepared(
         script,
         is_native,
         doubt: None,
+        found: Found::new(),
         launcher: starts.launcher,
         group: starts.group,
         filechecks: starts.filechecks,
@@ -75,6 +77,10 @@ fn run_prepared(
     let is_late = context.clock.is_timed_out();
     let timed_out = is_late && !context.has_failed_in_time;
     let mut transcript = Transcript { timed_out, ..Transcript::default() };
+    if is_native && matches!(result, Err(Halt::Shell { .. } | Halt::Exception { .. })) {
+        // bash goes on after many of them, as after `a < missing || b`.
+        context.doubt.get_or_insert("an error that each shell has in its own way");
+    }
     match result {
         Ok(status) => transcript.exit_code = status,
         Err(Halt::Shell { .. }) => transcript.exit_code = Some(SHELL_ERROR),

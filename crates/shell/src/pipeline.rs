@@ -22,6 +22,7 @@ use crate::filecheck::FileChecks;
 use crate::halt::{Halt, Halting};
 use crate::lookup::which;
 use crate::native::Refusal;
+use crate::native::program::Found;
 use crate::paste;
 use crate::pump::{self, Pump};
 use crate::redirect;
@@ -40,6 +41,8 @@ pub(crate) struct Context<'a> {
     pub group: &'a Group,
     /// Why bash might have gone on otherwise, if that came up while such a script ran. It has ended as a failure then.
     pub doubt: Option<Refusal>,
+    /// Which files the names of programs have meant in such a script.
+    pub found: Found,
     /// Decides passes of FileCheck without a process. `None` if every FileCheck runs.
     pub filechecks: Option<&'a FileChecks>,
     /// FileChecks that passed without a process.
@@ -143,8 +146,8 @@ fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline)
     let Assembly { mut stages, ports, mut opened, stat_cache, .. } = assembly;
     drop(stat_cache);
     opened.iter_mut().for_each(|file| file.file = None);
-    let is_native = context.is_native;
-    let pumped = Pump { stages: &mut stages, ports, clock: &context.clock, begun, is_native }.run();
+    let doubt = context.is_native.then_some(&mut context.doubt);
+    let pumped = Pump { stages: &mut stages, ports, clock: &context.clock, begun, doubt }.run();
     if let Err(halt) = pumped {
         abandon(stages);
         return Err(halt);

@@ -5,7 +5,8 @@
 //! the next one needed no more input. Unlike lit, this cannot deadlock: everything that may be moved at a time is moved at
 //! that time.
 //!
-//! In bash's place (`is_native`) nobody but the next stage holds a pipe's end, so a stage that has more to write dies.
+//! In bash's place (`doubt`) nobody but the next stage holds a pipe's end, so a stage that has more to write dies. There,
+//! too, the next command begins when this one has ended, whoever still holds its output.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -19,6 +20,7 @@ use rustix::io::Errno;
 use crate::clock::Clock;
 use crate::filecheck::Started;
 use crate::halt::{Halt, Halting};
+use crate::native::{Refusal, watch};
 use crate::stage::{Pending, Running};
 use hotstart_filecheck::MAX_INPUT;
 
@@ -175,8 +177,8 @@ pub(crate) struct Pump<'p, 'g> {
     pub clock: &'p Clock<'g>,
     /// When the pipeline began.
     pub begun: Instant,
-    /// Pipes between stages are only theirs, as under bash.
-    pub is_native: bool,
+    /// Set in bash's place, where pipes between stages are only theirs.
+    pub doubt: Option<&'p mut Option<Refusal>>,
 }
 
 impl Pump<'_, '_> {
@@ -185,7 +187,7 @@ impl Pump<'_, '_> {
         let last = self.stages.len() - 1;
         for index in 0..=last {
             let stage = &mut self.stages[index];
-            if self.is_native && index < last {
+            if self.doubt.is_some() && index < last {
                 stage.stdout_end = None;
             }
             if index == last {
@@ -273,7 +275,10 @@ impl Pump<'_, '_> {
         let mut fds: Vec<PollFd<'_>> =
             self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.fd.as_fd(), flags(port))).collect();
         match poll(&mut fds, Some(&LOOK)) {
-            Ok(0) => return Ok(!self.clock.is_killed()),
+            Ok(0) => {
+                drop(fds);
+                return self.wait_on();
+            }
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(true),
             Err(error) => return Err(Halt::internal("cannot wait for pipes", error)),
@@ -288,6 +293,18 @@ impl Pump<'_, '_> {
         }
         self.ports = kept;
         Ok(true)
+    }
+
+    /// Decides whether to wait on while nothing moves.
+    fn wait_on(&mut self) -> Halting<bool> {
+        let is_output = |port: &Port| matches!(port.role, Role::Stdout(_) | Role::Stderr(_));
+        if let Some(doubt) = self.doubt.as_deref_mut()
+            && self.ports.iter().all(is_output)
+            && self.stages.iter_mut().all(Running::has_ended)
+        {
+            return Err(watch::held(doubt));
+        }
+        Ok(!self.clock.is_killed())
     }
 
     /// Moves bytes through one port, and returns whether it is finished. A native stage with all its input adds ports.

@@ -234,6 +234,21 @@ const CHANGES: &[Change] = &[
     ("an output that the test left behind and reads", "touch %t && cp %t %t.2 && not grep one %t", |at| {
         at.suite.file("Output/a.test.tmp", "one\n");
     }),
+    ("another name of an output", "test -e %t || touch %t && stat -c %%h %t | grep -x 1", |at| {
+        fs::hard_link(at.path("Output/a.test.tmp"), at.path("hard")).unwrap();
+    }),
+    ("a directory within an output", "test -d %t || mkdir %t && stat -c %%h %t > /dev/null", |at| {
+        fs::create_dir(at.path("Output/a.test.tmp/sub")).unwrap();
+    }),
+    (
+        "the size of a directory that is an output",
+        "test -d %t || mkdir %t && stat -c %%s %t > /dev/null",
+        |at| {
+            for number in 0..400 {
+                fs::write(at.path(&format!("Output/a.test.tmp/{number:0>80}")), "").unwrap();
+            }
+        },
+    ),
     ("an output that the test does not expect", "mkdir -p %t && not test -e %t/late", |at| {
         at.suite.file("Output/a.test.tmp/late", "");
     }),

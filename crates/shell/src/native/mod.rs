@@ -12,6 +12,7 @@
 
 mod names;
 pub(crate) mod place;
+pub(crate) mod program;
 mod stage;
 mod text;
 pub(crate) mod watch;
@@ -24,11 +25,13 @@ use std::sync::Arc;
 use hotstart_model::{Environment, ExternalShell, RunBy, Script, Transcript};
 
 use crate::ast::{Ast, Operator};
-use crate::lookup::which;
 use crate::parse::parse;
 use crate::state::Shell;
 use crate::{Starts, external, interp};
 use place::Held;
+
+/// Bytes of an environment, with a pointer for each variable. Linux gives all arguments 128 KiB at least.
+const ENVIRONMENT_MAX: usize = 96 << 10;
 
 /// The reason why a script is not accepted.
 pub(crate) type Refusal = &'static str;
@@ -48,7 +51,7 @@ pub(crate) fn run(script: &Script, shell: &ExternalShell, starts: Starts<'_>) ->
 fn accept(script: &Script, shell: &ExternalShell) -> Result<(Vec<Option<Ast>>, Shell), Refusal> {
     let path = accept_surroundings(script, shell)?;
     let scope = Scope {
-        has_not: which("not", path).is_some_and(|file| file.starts_with('/')),
+        has_not: program::check_not(path).is_ok(),
         sorts_bytes: sorts_bytes(&script.env),
         pipefail: script.pipefail,
     };
@@ -81,9 +84,14 @@ fn accept_surroundings<'s>(script: &'s Script, shell: &ExternalShell) -> Result<
     if !script.env.iter().all(|(name, _)| name.to_str().is_some_and(names::may_be_imported)) {
         return Err("a variable that bash treats in its own way");
     }
+    // bash itself has to start with them. Linux allows much more, but less where the stack's limit is low.
+    let size = script.env.iter().map(|(name, value)| name.len() + value.len() + 10).sum::<usize>();
+    if size > ENVIRONMENT_MAX {
+        return Err("a large environment");
+    }
     let path = script.env.get("PATH").and_then(OsStr::to_str).unwrap_or_default();
-    if !path.split(':').all(|dir| dir.starts_with('/')) {
-        return Err("PATH has relative directories");
+    if !path.split(':').all(|dir| is_plain_absolute(dir.strip_suffix('/').unwrap_or(dir))) {
+        return Err("PATH has relative directories, or some with `.`, `..` or `//`");
     }
     Ok(path)
 }

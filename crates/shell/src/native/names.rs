@@ -23,6 +23,19 @@ const HANDED_ON: [&str; 16] = [
     "SHELL", "SHLVL", "TERM", "TMPDIR",
 ];
 
+/// Variables that the dynamic loader and libc look at, by their beginnings: those that glibc ignores in privileged programs, but for
+/// TMPDIR. bash's own process, its builtins and `not`, none of which is started, would be under their influence.
+#[rustfmt::skip]
+const OF_LOADER: [&str; 14] = [
+    "GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "HOSTALIASES", "LD_", "LOCALDOMAIN", "LOCPATH", "MALLOC_", "NIS_PATH", "NLSPATH",
+    "RESOLV_", "RES_OPTIONS", "TZDIR", "LIBC_",
+];
+
+/// Whether a program may not even start, or do something else, because of this variable.
+pub(super) fn steers_loader(name: &str) -> bool {
+    OF_LOADER.iter().any(|beginning| name.starts_with(beginning))
+}
+
 /// Whether this is a name of a variable in the shell's language.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty()
@@ -36,7 +49,7 @@ fn is_bashs(name: &str) -> bool {
 
 /// Whether bash, started with this variable, has and exports it unchanged.
 pub(super) fn may_be_imported(name: &str) -> bool {
-    is_name(name) && (!is_bashs(name) || HANDED_ON.contains(&name))
+    is_name(name) && !steers_loader(name) && (!is_bashs(name) || HANDED_ON.contains(&name))
 }
 
 /// Whether a script may export this variable. Of the names without an underscore only short ones are sure to be none of a version of
@@ -44,7 +57,7 @@ pub(super) fn may_be_imported(name: &str) -> bool {
 pub(super) fn may_be_exported(name: &str) -> bool {
     let is_short = name.len() <= 3 && name.bytes().all(|byte| byte.is_ascii_alphabetic());
     let has_parts = !name.starts_with('_') && name.contains('_');
-    is_name(name) && !is_bashs(name) && (is_short || has_parts)
+    is_name(name) && !is_bashs(name) && !steers_loader(name) && (is_short || has_parts)
 }
 
 #[cfg(test)]
@@ -79,6 +92,10 @@ mod tests {
             "1",
             "",
             "a.b",
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+            "GLIBC_TUNABLES",
+            "MALLOC_PERTURB_",
         ] {
             assert!(!may_be_imported(name) && !may_be_exported(name), "{name}");
         }

@@ -31,31 +31,33 @@ fn words(stage: &Command, place: Place, scope: &Scope) -> Result<(), Refusal> {
         }
         rest = &rest[1..];
     }
-    let (mut is_prefixed, mut negations) = (false, 0);
+    let (mut is_prefixed, mut negations, mut steers_loader) = (false, 0, false);
     loop {
         match literal(rest)? {
             "not" => {
                 rest = &rest[1..];
                 negations += 1;
-                if negations > 1 || !scope.has_not || !(scope.pipefail || place.is_last) {
+                if negations > 1 || steers_loader || !scope.has_not || !(scope.pipefail || place.is_last) {
                     return Err("`not` that may not be the program");
                 }
                 if literal(rest)? == "--crash" {
                     rest = &rest[1..];
+                } else if literal(rest)?.starts_with('-') {
+                    return Err("an option of `not`");
                 }
             }
-            "env" => rest = assignments(&rest[1..])?,
+            "env" => {
+                let (after, steers) = assignments(&rest[1..])?;
+                (rest, steers_loader) = (after, steers_loader || steers);
+            }
             _ => break,
         }
         is_prefixed = true;
     }
     let name = literal(rest)?;
-    if name.contains('/') && !name.starts_with(['/', '.']) {
-        return Err("a program by a relative path");
-    }
-    if name.starts_with('/') && name.split('/').any(|part| part == "..") {
-        // lit's shell takes such a path to pieces without a look at links.
-        return Err("a program by a path with `..`");
+    program_name(name)?;
+    if name == "printenv" && rest.len() == 1 {
+        return Err("the environment in bash's order");
     }
     match is_prefixed {
         // `env` and `not` start a program of this name, but lit may take it for the internal shell's builtin.
@@ -65,24 +67,64 @@ fn words(stage: &Command, place: Place, scope: &Scope) -> Result<(), Refusal> {
     }
 }
 
+/// Divides an accepted command into the words `!`, `not` and `env` before its name, without what belongs to them, and the rest.
+pub(super) fn prefixes(words: &[Word]) -> Result<(Vec<&str>, &[Word]), Refusal> {
+    let (mut found, mut rest) = (Vec::new(), words);
+    while let word @ ("!" | "not" | "env") = literal(rest)? {
+        found.push(word);
+        rest = match word {
+            "env" => assignments(&rest[1..])?.0,
+            "not" if literal(&rest[1..])? == "--crash" => &rest[2..],
+            _ => &rest[1..],
+        };
+    }
+    Ok((found, rest))
+}
+
 /// Returns the command's name. There must be one, and it must not be a pattern.
 fn literal(words: &[Word]) -> Result<&str, Refusal> {
     words.first().ok_or("a command without a name")?.literal().ok_or("a pattern as a command's name")
 }
 
-/// Skips the variables that `env` sets and removes. Returns the rest.
-fn assignments(mut words: &[Word]) -> Result<&[Word], Refusal> {
+/// Accepts a program's name. bash takes some names without a slash for something else: a job (`%1`), an assignment, a history.
+fn program_name(name: &str) -> Result<(), Refusal> {
+    if name.starts_with('/') {
+        // lit's shell takes such a path to pieces without a look at links.
+        return match name.split('/').any(|part| part == "..") {
+            true => Err("a program by a path with `..`"),
+            false => Ok(()),
+        };
+    }
+    if name.contains('/') {
+        return if name.starts_with('.') { Ok(()) } else { Err("a program by a relative path") };
+    }
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'+' | b'-');
+    let begins_plainly = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    match begins_plainly && name.bytes().all(is_plain) {
+        true => Ok(()),
+        // Assignments have a reason of their own.
+        false if name.contains('=') || BUILTINS.contains(&name) || COMPOUND.contains(&name) => Ok(()),
+        false if OF_LIT.contains(&name) => Ok(()),
+        false => Err("a program's name with a character that may mean something to bash"),
+    }
+}
+
+/// Skips the variables that `env` sets and removes. Returns the rest, and whether one of them steers the dynamic loader.
+fn assignments(mut words: &[Word]) -> Result<(&[Word], bool), Refusal> {
+    let mut steers_loader = false;
     loop {
         let word = literal(words)?;
-        words = match word.split_once('=') {
-            _ if word == "-u" => words.get(2..).ok_or("`env` without a command")?,
+        let (name, after) = match word.split_once('=') {
+            _ if word == "-u" => (literal(&words[1..])?, words.get(2..).ok_or("`env` without a command")?),
             _ if word.starts_with('-') => return Err("an option of `env`"),
-            Some((name, _)) if !names::is_name(name) || name == "PATH" => {
-                return Err("a variable that steers shells");
-            }
-            Some(_) => &words[1..],
-            None => return Ok(words),
+            Some((name, _)) => (name, &words[1..]),
+            None => return Ok((words, steers_loader)),
         };
+        if !names::is_name(name) || name == "PATH" {
+            return Err("a variable that steers shells");
+        }
+        steers_loader |= names::steers_loader(name);
+        words = after;
     }
 }
 

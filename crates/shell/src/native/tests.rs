@@ -119,6 +119,14 @@ fn what_is_not() {
         ("cd /proc/self && ! grep -q bash comm", "`cd` other than to a plain absolute path"),
         ("cat /proc/self/fd/*", "a pattern for file names"),
         ("/a/../b", "a program by a path with `..`"),
+        ("%1", "a program's name with a character that may mean something to bash"),
+        (".a", "a program's name with a character that may mean something to bash"),
+        ("env A=1 .a", "a program's name with a character that may mean something to bash"),
+        ("-a", "a program's name with a character that may mean something to bash"),
+        ("env -u PATH a", "a variable that steers shells"),
+        ("env -u '' a", "a variable that steers shells"),
+        ("env -u A=B a", "a variable that steers shells"),
+        ("printenv | a", "the environment in bash's order"),
     ] {
         assert_eq!(refusal(text), Some(reason), "{text}");
     }
@@ -134,10 +142,15 @@ fn not_must_be_the_program() {
     };
     let reason = Some("`not` that may not be the program");
     assert_eq!(refusal("not a", true), reason);
-    fs::write(dir.path().join("not"), "").unwrap();
+    fs::write(dir.path().join("not"), "another program of this name").unwrap();
+    assert_eq!(refusal("not a", true), reason);
+    fs::write(dir.path().join("not"), "unable to find `x' in PATH: ").unwrap();
     assert_eq!((refusal("not a", true), refusal("not --crash env A=1 a", true)), (None, None));
     assert_eq!((refusal("not not a", true), refusal("not a | b", false)), (reason, reason));
     assert_eq!(refusal("not cd /", true), Some("a builtin after `env` or `not`"));
+    assert_eq!(refusal("not -a b", true), Some("an option of `not`"));
+    assert_eq!(refusal("env LD_PRELOAD=a not b", true), reason, "it would not start");
+    assert_eq!(refusal("not env LD_PRELOAD=a b", true), None);
 }
 
 #[test]
@@ -160,7 +173,13 @@ fn shell_and_environment_must_be_plain() {
             "{depth}"
         );
     }
-    assert_eq!(with(&[("PATH", "bin:/bin")], shell()), Some("PATH has relative directories"));
+    for path in ["bin:/bin", "/bin:", "/usr/../bin", "/usr/./bin", "/usr//bin"] {
+        let reason = "PATH has relative directories, or some with `.`, `..` or `//`";
+        assert_eq!(with(&[("PATH", path)], shell()), Some(reason), "{path}");
+    }
+    assert_eq!(with(&[("PATH", "/usr/bin/:/bin")], shell()), None);
+    assert_eq!(with(&[("LD_PRELOAD", "/a.so")], shell()), Some("a variable that bash treats in its own way"));
+    assert_eq!(with(&[("A", &"a".repeat(100_000))], shell()), Some("a large environment"));
     let other = ExternalShell { shell: "/bin/sh".into(), ..shell() };
     assert_eq!(with(&[], other), Some("the shell is not bash"));
     let valgrind = ExternalShell { prefix: vec!["valgrind".into()], ..shell() };

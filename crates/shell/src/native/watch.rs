@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hotstart_python::path::join;
 
-use super::{Refusal, place, stage};
+use super::{Refusal, place, program, stage};
 use crate::ast::{Command, RedirectOp, Target, Word};
 use crate::halt::{Halt, Halting};
 use crate::state::Shell;
@@ -16,9 +16,21 @@ pub(crate) fn stage(doubt: &mut Option<Refusal>, shell: &Shell, command: &Comman
     check_stage(shell, command).map_err(|reason| halt(doubt, reason))
 }
 
-/// Checks the file that is to be executed.
-pub(crate) fn program(doubt: &mut Option<Refusal>, path: &str) -> Halting<()> {
-    place::check(Path::new(path)).map_err(|reason| halt(doubt, reason))
+/// Checks the file that is to be executed under this name.
+pub(crate) fn program(
+    doubt: &mut Option<Refusal>,
+    found: &mut program::Found,
+    name: &str,
+    path: &str,
+) -> Halting<()> {
+    place::check(Path::new(path))
+        .and_then(|()| program::note(found, name, path))
+        .map_err(|reason| halt(doubt, reason))
+}
+
+/// Ends the script because a process holds its output though the command has ended. bash would begin the next one, lit waits.
+pub(crate) fn held(doubt: &mut Option<Refusal>) -> Halt {
+    halt(doubt, "a process that goes on when its command has ended")
 }
 
 fn halt(doubt: &mut Option<Refusal>, reason: Refusal) -> Halt {
@@ -40,12 +52,20 @@ fn check_stage(shell: &Shell, command: &Command) -> Result<(), Refusal> {
             _ => return Err("a redirection of another kind"),
         }
     }
-    let words = match command.words.split_first() {
-        Some((first, rest)) if first.literal() == Some("!") => rest,
-        _ => &command.words[..],
-    };
+    let path = shell.vars.get("PATH").map(|path| path.to_string_lossy()).unwrap_or_default();
+    let (prefixes, words) = stage::prefixes(&command.words)?;
+    for prefix in &prefixes {
+        match *prefix {
+            "not" => program::check_not(&path)?,
+            name => program::check_system(name, &path)?,
+        }
+    }
     let args = words.get(1..).unwrap_or_default();
-    match words.first().and_then(Word::literal) {
+    let name = words.first().and_then(Word::literal);
+    if prefixes.iter().all(|prefix| *prefix == "!") {
+        program::check_system(name.unwrap_or_default(), &path)?;
+    }
+    match name.filter(|_| prefixes.iter().all(|prefix| *prefix == "!")) {
         Some("test") => stage::tested_files(args).try_for_each(follow)?,
         Some("cd") => args.iter().filter_map(Word::literal).try_for_each(follow)?,
         _ => {}
