@@ -59,7 +59,7 @@ int hs_strings_are_complete(const struct hs_job *job)
 
 /* The strings of a dry run, while one is laid. Pages that are not in `readable` cannot be read, up to `end`. */
 static struct {
-    int is_laid;
+    int is_laid, is_in_the_way;
     char *area, *name_end, *arguments;
     char *hidden;  /* from there on the stack cannot be read, up to its end */
     uint32_t argc, envc;
@@ -384,6 +384,16 @@ void hs_strings_end_dry(void)
     hs_strings_show_stack();
     HS_SYS(SYS_munmap, hs_laid, sizeof *hs_laid);
     dry.is_laid = 0;
+    if (dry.is_in_the_way)
+        hs_strings_move();
+    dry.is_in_the_way = 0;
+}
+
+/* Something else of the tool's looks like an address there: a number, or a pointer half of which has been written over. The next dry run
+ * has its strings elsewhere, if it can. */
+void hs_strings_are_in_the_way(void)
+{
+    dry.is_in_the_way = 1;
 }
 
 /* Whether a fault there is a look at what is hidden in a dry run, or beside what is not. */
