@@ -66,7 +66,14 @@ impl FakeExecutor {
 
     /// Creates an executor whose warm runs start no tool warm.
     pub(crate) fn of_cold_tools(runs: Vec<Ran>) -> Self {
-        FakeExecutor { warm: Mutex::new(runs.into()), ..Self::default() }
+        let mut executor = Self::default();
+        executor.start_nothing_warm(runs);
+        executor
+    }
+
+    /// Ends warm runs as listed, in which no tool is started warm.
+    pub(crate) fn start_nothing_warm(&mut self, runs: Vec<Ran>) {
+        self.warm = Mutex::new(runs.into());
     }
 
     /// Returns how many runs had their tools quarantined.

@@ -112,8 +112,11 @@ pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -
     let native_cold = again(script);
     if must_be_confirmed(&native.transcript) && native_cold.transcript.exit_code == Some(0) {
         // The shell does not make the difference.
-        let is_warm = native.warm_starts > 0 && !native.is_lost;
-        let doubt = is_warm.then(|| {
+        if native.warm_starts == 0 {
+            // A test that fails at first, and not when it is repeated, fails with lit.
+            return Believed::first(native);
+        }
+        let doubt = (!native.is_lost).then(|| {
             flaky::report_script(run, job, script, [&native, &native_cold], &must_be_confirmed, true)
         });
         let ran = again(&asked);

@@ -82,6 +82,15 @@ fn a_failure_by_chance_is_no_difference_between_shells() {
     assert_eq!((ended.verdict(), ended.told.len(), counts.differing), (Verdict::FAIL, 0, 0));
 }
 
+/// Such as one that looks for a file outside of its own, and makes it.
+#[test]
+fn a_test_that_fails_only_the_first_time_fails() {
+    let mut executor = FakeExecutor::new(vec![], vec![code(0), native(0)]);
+    executor.start_nothing_warm(vec![native(1)]);
+    let (ended, counts) = ended(false, &executor);
+    assert_eq!((ended.verdict(), ended.told.len(), counts.differing), (Verdict::FAIL, 0, 0));
+}
+
 #[test]
 fn an_unexpected_native_success_counts_as_bash_has_it() {
     for (exit_code, verdict) in [(1, Verdict::XFAIL), (0, Verdict::XPASS)] {

@@ -30,7 +30,7 @@ use crate::lookup::which;
 use crate::native::watch;
 use crate::pipeline::{self, Context, new_pipe};
 use crate::prefix::{self, Prefix, Prefixed};
-use crate::pump::{self, Port};
+use crate::pump::{self, Pipes, Port};
 use crate::redirect::{self, Opened, Slot};
 use crate::stage::{Native, Outlet, Outlets, Pending, Running};
 use crate::state::{SetLimit, Shell};
@@ -95,7 +95,8 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let count = self.pipeline.stages.len();
         let (dialect, is_native) = (self.dialect(), self.context.is_native);
         if is_native {
-            watch::stage(&mut self.context.doubt, shell, command)?;
+            let Context { doubt, found, .. } = &mut *self.context;
+            watch::stage(doubt, found, shell, command)?;
         }
         let mut words = command.words.clone();
         if dialect == Dialect::V23 {
@@ -256,24 +257,29 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let file = |index: usize| -> Rc<OwnedFd> {
             self.opened[index].file.clone().expect("open until all stages have started")
         };
+        let shared = self.context.pipes.as_ref();
         // The output of a native stage for the transcript needs no pipe.
-        let captured = || if is_native { Ok(Sink::Temporary) } else { pipe() };
+        let captured = |of_script: fn(&Pipes) -> &Rc<OwnedFd>| match shared {
+            Some(pipes) => Ok(Sink::File(of_script(pipes).clone())),
+            None if is_native => Ok(Sink::Temporary),
+            None => pipe(),
+        };
         let stdin = match slots[0] {
             Slot::File(index) => Some(file(index)),
-            _ => self.upstream.clone(),
+            _ => self.upstream.clone().or_else(|| shared.map(|pipes| pipes.stdin.clone())),
         };
         let stdout = match slots[1] {
             Slot::File(index) => Sink::File(file(index)),
-            _ if index == last => captured()?,
+            _ if index == last => captured(|pipes| &pipes.stdout_end)?,
             _ => pipe()?,
         };
         let stderr = match (slots[2], &self.upstream) {
             (Slot::File(index), _) => Some(Sink::File(file(index))),
             (Slot::Upstream, Some(upstream)) => Some(Sink::File(upstream.clone())),
             (Slot::Stdout, _) if slots[1] == Slot::Pipe => None,
-            (Slot::Stdout, _) if index == last => Some(captured()?),
+            (Slot::Stdout, _) if index == last => Some(captured(|pipes| &pipes.stdout_end)?),
             (Slot::Stdout, _) => Some(pipe()?),
-            _ if self.errors_are_piped() => Some(captured()?),
+            _ if shared.is_some() || self.errors_are_piped() => Some(captured(|pipes| &pipes.stderr_end)?),
             _ => Some(Sink::Temporary),
         };
         let errors_feed_next = slots[2] == Slot::Stdout && slots[1] != Slot::Pipe;
@@ -333,7 +339,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         running.errors_feed_next = wiring.errors_feed_next;
         let end = |sink| if let Sink::Pipe((read, _)) = sink { Some(read) } else { None };
         (running.stdout_end, running.stderr_end) = (end(wiring.stdout), wiring.stderr.and_then(end));
-        running.stderr_is_piped = running.stderr_end.is_some();
+        running.stderr_is_piped = running.stderr_end.is_some() || self.context.pipes.is_some();
         self.add(running)
     }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 use hotstart_model::{Dialect, Fault, RunBy, Script, Step, Transcript};
 use hotstart_python::errors;
 use hotstart_python::repr;
+use hotstart_python::text::decode_pipe;
 
 use crate::Starts;
 use crate::ast::{Ast, Operator, Word};
@@ -18,6 +19,7 @@ use crate::halt::{Halt, Halting};
 use crate::native::program::Found;
 use crate::parse::parse;
 use crate::pipeline::{self, Context};
+use crate::pump::Pipes;
 use crate::state::Shell;
 
 /// lit's status for an error of the shell itself.
@@ -60,6 +62,7 @@ fn run_prepared(
         is_native,
         doubt: None,
         found: Found::new(),
+        pipes: None,
         launcher: starts.launcher,
         group: starts.group,
         filechecks: starts.filechecks,
@@ -73,7 +76,10 @@ fn run_prepared(
         pipelines: 0,
         again: None,
     };
-    let result = run_commands(&mut context, shell, commands);
+    let result = match is_native {
+        true => in_bashs_place(&mut context, shell, commands),
+        false => run_commands(&mut context, shell, commands),
+    };
     let is_late = context.clock.is_timed_out();
     let timed_out = is_late && !context.has_failed_in_time;
     let mut transcript = Transcript { timed_out, ..Transcript::default() };
@@ -104,6 +110,23 @@ fn run_prepared(
     transcript.matched = context.matched;
     transcript.is_outdated = context.is_outdated;
     transcript
+}
+
+/// The same with one set of standard streams for all commands, as in bash. Waits for who still holds them, as lit does.
+fn in_bashs_place(context: &mut Context<'_>, shell: Shell, commands: &[Option<Ast>]) -> Halting<Option<i32>> {
+    context.pipes = Some(Pipes::new()?);
+    let status = run_commands(context, shell, commands)?;
+    let Some(pipes) = context.pipes.take().filter(|_| status == Some(0)) else { return Ok(status) };
+    let late = pipes.finish(&context.clock)?.map(decode_pipe);
+    let last = context.steps.iter_mut().rev().find_map(|step| match step {
+        Step::Stage(stage) => Some(stage),
+        _ => None,
+    });
+    if let Some(last) = last {
+        last.stdout.push_str(&late[0]);
+        last.stderr.push_str(&late[1]);
+    }
+    Ok(status)
 }
 
 /// Makes the directories and parses the commands. An empty command becomes `None`.

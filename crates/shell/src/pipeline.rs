@@ -21,10 +21,10 @@ use crate::clock::Clock;
 use crate::filecheck::FileChecks;
 use crate::halt::{Halt, Halting};
 use crate::lookup::which;
-use crate::native::Refusal;
 use crate::native::program::Found;
+use crate::native::{Refusal, watch};
 use crate::paste;
-use crate::pump::{self, Pump};
+use crate::pump::{self, Pipes, Pump};
 use crate::redirect;
 use crate::stage::Running;
 use crate::state::Shell;
@@ -43,6 +43,8 @@ pub(crate) struct Context<'a> {
     pub doubt: Option<Refusal>,
     /// Which files the names of programs have meant in such a script.
     pub found: Found,
+    /// Its standard streams.
+    pub pipes: Option<Pipes>,
     /// Decides passes of FileCheck without a process. `None` if every FileCheck runs.
     pub filechecks: Option<&'a FileChecks>,
     /// FileChecks that passed without a process.
@@ -146,8 +148,8 @@ fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline)
     let Assembly { mut stages, ports, mut opened, stat_cache, .. } = assembly;
     drop(stat_cache);
     opened.iter_mut().for_each(|file| file.file = None);
-    let doubt = context.is_native.then_some(&mut context.doubt);
-    let pumped = Pump { stages: &mut stages, ports, clock: &context.clock, begun, doubt }.run();
+    let pipes = context.pipes.as_ref();
+    let pumped = Pump { stages: &mut stages, ports, clock: &context.clock, begun, pipes }.run();
     if let Err(halt) = pumped {
         abandon(stages);
         return Err(halt);
@@ -185,6 +187,9 @@ fn collect(
         if stage.process == Some(Status::Signaled(Signal::INT.as_raw())) && !stage.is_limited {
             // lit takes it for Ctrl-C.
             return Err(Halt::exception("KeyboardInterrupt", ""));
+        }
+        if stage.negation.unrunnable_fails && (stage.status < 0 || matches!(stage.status, 126 | 127)) {
+            return Err(watch::not_speaks(&mut context.doubt));
         }
         let status = stage.negation.apply(stage.status);
         context.matched += usize::from(stage.is_matched);

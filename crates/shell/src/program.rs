@@ -127,7 +127,7 @@ fn capture<'g>(
         stderr_end: stderr.map(Rc::new),
         ..Running::default()
     }];
-    Pump { stages: &mut stages, ports: Vec::new(), clock, begun, doubt: None }.run()?;
+    Pump { stages: &mut stages, ports: Vec::new(), clock, begun, pipes: None }.run()?;
     let [mut stage] = stages;
     stage.wait(|| begun.elapsed());
     Ok(stage)

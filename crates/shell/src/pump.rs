@@ -5,8 +5,8 @@
 //! the next one needed no more input. Unlike lit, this cannot deadlock: everything that may be moved at a time is moved at
 //! that time.
 //!
-//! In bash's place (`doubt`) nobody but the next stage holds a pipe's end, so a stage that has more to write dies. There,
-//! too, the next command begins when this one has ended, whoever still holds its output.
+//! In bash's place (`pipes`) nobody but the next stage holds a pipe's end, so a stage that has more to write dies. All
+//! commands share the shell's own streams, and the next one begins when this one has ended, whoever still holds them.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -20,9 +20,10 @@ use rustix::io::Errno;
 use crate::clock::Clock;
 use crate::filecheck::Started;
 use crate::halt::{Halt, Halting};
-use crate::native::{Refusal, watch};
+use crate::pipeline::{empty_input, new_pipe};
 use crate::stage::{Pending, Running};
 use hotstart_filecheck::MAX_INPUT;
+use hotstart_launch::Child;
 
 /// How often to check whether the job was ended while nothing moves. Ended processes close their pipes, so this matters
 /// only where a process that escaped still holds one.
@@ -45,8 +46,10 @@ enum Role {
     Feed(Vec<u8>, usize),
     /// Output of a stage on its way to the next. It may be recorded.
     Capture(Capture),
-    /// The end of a process.
-    Exit,
+    /// The end of this stage's process.
+    Exit(usize),
+    /// A whole script's output (whether it is its errors), which does not end with a stage.
+    Shared(bool),
 }
 
 /// Bytes on their way from one pipe to another.
@@ -153,6 +156,19 @@ pub(crate) fn write_all(fd: &OwnedFd, mut data: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Reads all that a pipe holds now. Returns whether that was the end.
+pub(crate) fn read_ready(fd: &OwnedFd, into: &mut Vec<u8>) -> bool {
+    loop {
+        let before = into.len();
+        if read(fd, into) {
+            return true;
+        }
+        if into.len() == before {
+            return false;
+        }
+    }
+}
+
 /// Reads once. Returns whether that was the end.
 fn read(fd: &OwnedFd, into: &mut Vec<u8>) -> bool {
     into.reserve(CHUNK);
@@ -170,6 +186,50 @@ pub(crate) fn read_all(fd: &OwnedFd) -> Vec<u8> {
     data
 }
 
+/// The standard streams of a script for bash. All its commands share them, as those of the shell's own process.
+pub(crate) struct Pipes {
+    /// Nothing ever comes from here.
+    pub stdin: Rc<OwnedFd>,
+    /// Our ends, which do not block, and those of the commands.
+    pub stdout: Rc<OwnedFd>,
+    pub stderr: Rc<OwnedFd>,
+    pub stdout_end: Rc<OwnedFd>,
+    pub stderr_end: Rc<OwnedFd>,
+}
+
+impl Pipes {
+    pub fn new() -> Halting<Self> {
+        let output = || {
+            let (read, write) = new_pipe()?;
+            rustix::fs::fcntl_setfl(&read, OFlags::NONBLOCK)
+                .map_err(|error| Halt::internal("cannot set up a pipe", error))?;
+            Ok((Rc::new(read), Rc::new(write)))
+        };
+        let ((stdout, stdout_end), (stderr, stderr_end)) = (output()?, output()?);
+        Ok(Pipes { stdin: Rc::new(empty_input()?), stdout, stderr, stdout_end, stderr_end })
+    }
+
+    /// Waits until nobody holds the output any more, as lit does when its shell has ended, or until time is up. Returns what came.
+    pub fn finish(self, clock: &Clock<'_>) -> Halting<[Vec<u8>; 2]> {
+        drop((self.stdout_end, self.stderr_end));
+        let mut found = [Vec::new(), Vec::new()];
+        let mut open = vec![(0, self.stdout), (1, self.stderr)];
+        while !open.is_empty() {
+            let mut fds: Vec<_> =
+                open.iter().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
+            match poll(&mut fds, Some(&LOOK)) {
+                Ok(0) if clock.is_killed() => break,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(Halt::internal("cannot wait for pipes", error)),
+            }
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            let mut ready = ready.into_iter();
+            open.retain(|(index, fd)| !ready.next().unwrap_or_default() || !read(fd, &mut found[*index]));
+        }
+        Ok(found)
+    }
+}
+
 /// A pipeline whose stages have all been started.
 pub(crate) struct Pump<'p, 'g> {
     pub stages: &'p mut [Running<'g>],
@@ -178,18 +238,18 @@ pub(crate) struct Pump<'p, 'g> {
     /// When the pipeline began.
     pub begun: Instant,
     /// Set in bash's place, where pipes between stages are only theirs.
-    pub doubt: Option<&'p mut Option<Refusal>>,
+    pub pipes: Option<&'p Pipes>,
 }
 
 impl Pump<'_, '_> {
     /// Runs until every stage has closed its pipes and the last one's process has ended.
     pub fn run(mut self) -> Halting<()> {
+        if let Some(pipes) = self.pipes {
+            return self.run_in_bashs_place(pipes);
+        }
         let last = self.stages.len() - 1;
         for index in 0..=last {
             let stage = &mut self.stages[index];
-            if self.doubt.is_some() && index < last {
-                stage.stdout_end = None;
-            }
             if index == last {
                 let end = stage.stdout_end.take();
                 self.ports.extend(end.map(|fd| Port { fd, role: Role::Stdout(index) }));
@@ -214,6 +274,28 @@ impl Pump<'_, '_> {
         Ok(())
     }
 
+    /// Runs until every process has ended, whoever else still holds the script's output.
+    fn run_in_bashs_place(mut self, pipes: &Pipes) -> Halting<()> {
+        for (index, stage) in self.stages.iter_mut().enumerate() {
+            // Only the stages on both sides hold a pipe's ends.
+            (stage.stdout_end, stage.stderr_end) = (None, None);
+            if let Some(child) = &mut stage.child {
+                let end =
+                    child.end_fd().map_err(|error| Halt::internal("cannot wait for a process", error))?;
+                self.ports.push(Port { fd: Rc::new(end), role: Role::Exit(index) });
+            }
+        }
+        let shared = |port: &Port| matches!(port.role, Role::Shared(_));
+        self.ports.push(Port { fd: pipes.stdout.clone(), role: Role::Shared(false) });
+        self.ports.push(Port { fd: pipes.stderr.clone(), role: Role::Shared(true) });
+        while !self.ports.iter().all(shared) && self.step()? {}
+        if let Some(last) = self.stages.last_mut() {
+            last.take_shared(&pipes.stdout, false);
+            last.take_shared(&pipes.stderr, true);
+        }
+        Ok(())
+    }
+
     /// Returns the native stages that still read.
     fn inputs(&self) -> impl Iterator<Item = usize> {
         self.ports.iter().filter_map(|port| match port.role {
@@ -227,8 +309,8 @@ impl Pump<'_, '_> {
         loop {
             let is_open = self.ports.iter().any(|port| match port.role {
                 Role::Stdout(stage) | Role::Stderr(stage) | Role::Input(stage, _) => stage == last,
-                Role::Feed(..) | Role::Capture(_) => false,
-                Role::Exit => true,
+                Role::Feed(..) | Role::Capture(_) | Role::Shared(_) => false,
+                Role::Exit(_) => true,
             });
             if is_open {
                 if !self.step()? {
@@ -242,7 +324,7 @@ impl Pump<'_, '_> {
                 // It may still need bytes that only we can move, so do not just wait for it.
                 watched = true;
                 if let Ok(fd) = child.end_fd() {
-                    self.ports.push(Port { fd: Rc::new(fd), role: Role::Exit });
+                    self.ports.push(Port { fd: Rc::new(fd), role: Role::Exit(last) });
                 }
             } else {
                 return Ok(());
@@ -275,10 +357,7 @@ impl Pump<'_, '_> {
         let mut fds: Vec<PollFd<'_>> =
             self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.fd.as_fd(), flags(port))).collect();
         match poll(&mut fds, Some(&LOOK)) {
-            Ok(0) => {
-                drop(fds);
-                return self.wait_on();
-            }
+            Ok(0) => return Ok(!self.clock.is_killed()),
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(true),
             Err(error) => return Err(Halt::internal("cannot wait for pipes", error)),
@@ -295,25 +374,16 @@ impl Pump<'_, '_> {
         Ok(true)
     }
 
-    /// Decides whether to wait on while nothing moves.
-    fn wait_on(&mut self) -> Halting<bool> {
-        let is_output = |port: &Port| matches!(port.role, Role::Stdout(_) | Role::Stderr(_));
-        if let Some(doubt) = self.doubt.as_deref_mut()
-            && self.ports.iter().all(is_output)
-            && self.stages.iter_mut().all(Running::has_ended)
-        {
-            return Err(watch::held(doubt));
-        }
-        Ok(!self.clock.is_killed())
-    }
-
     /// Moves bytes through one port, and returns whether it is finished. A native stage with all its input adds ports.
     fn advance(&mut self, port: &mut Port, added: &mut Vec<Port>) -> Halting<bool> {
         Ok(match &mut port.role {
             Role::Stdout(stage) => read(&port.fd, &mut self.stages[*stage].stdout),
             Role::Stderr(stage) => read(&port.fd, &mut self.stages[*stage].stderr),
             Role::Feed(..) => port.write(),
-            Role::Exit => match self.stages.last_mut().and_then(|last| last.child.as_mut()?.process_fd()) {
+            Role::Shared(is_errors) => {
+                self.stages.last_mut().is_none_or(|last| last.take_shared(&port.fd, *is_errors))
+            }
+            Role::Exit(stage) => match self.stages[*stage].child.as_mut().and_then(Child::process_fd) {
                 Some(process) => {
                     port.fd = Rc::new(process);
                     false

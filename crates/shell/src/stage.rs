@@ -1,12 +1,11 @@
 //! One running stage of a pipeline: a process, or a native command that may still wait for its input.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
 use hotstart_launch::Child;
 use hotstart_model::Status;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
 use crate::builtin::native::{Task, Written};
@@ -88,18 +87,9 @@ pub(crate) enum Outlet {
 }
 
 impl<'g> Running<'g> {
-    /// Whether its process, if it has one, has ended. Does not wait.
-    pub fn has_ended(&mut self) -> bool {
-        let Some(child) = &mut self.child else { return self.pending.is_none() };
-        let mut event = child.end_fd().ok();
-        while let Some(fd) = event {
-            let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
-            if !matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1)) {
-                return false;
-            }
-            event = child.process_fd();
-        }
-        true
+    /// Takes what the shared output of a script holds now. Returns whether that was the end.
+    pub fn take_shared(&mut self, fd: &OwnedFd, is_errors: bool) -> bool {
+        pump::read_ready(fd, if is_errors { &mut self.stderr } else { &mut self.stdout })
     }
 
     /// Sends the output of a native command to its destinations. A rest that does not fit into a pipe becomes a port.

@@ -75,9 +75,15 @@ impl Suite {
 /// Lets the command find the reference `lit`, and hides the caller's own settings and what hotstart remembers of the user's tools.
 pub fn prepare(command: &mut Command) {
     command.env("HOTSTART_LIT_PYTHON", lit_python()).env("HOTSTART_CACHE_DIR", cache());
-    for name in
-        ["LIT_OPTS", "HOTSTART_CONFIG", "LIT_FILTER", "LIT_XFAIL", "LIT_MAX_WORKERS", "FILECHECK_OPTS"]
-    {
+    for name in [
+        "LIT_OPTS",
+        "HOTSTART_CONFIG",
+        "LIT_FILTER",
+        "LIT_XFAIL",
+        "LIT_MAX_WORKERS",
+        "FILECHECK_OPTS",
+        "LD_LIBRARY_PATH",
+    ] {
         command.env_remove(name);
     }
 }

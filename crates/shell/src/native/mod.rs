@@ -31,7 +31,11 @@ use crate::{Starts, external, interp};
 use place::Held;
 
 /// Bytes of an environment, with a pointer for each variable. Linux gives all arguments 128 KiB at least.
-const ENVIRONMENT_MAX: usize = 96 << 10;
+const ENVIRONMENT_MAX: usize = 64 << 10;
+/// Bytes of all commands: they may set variables.
+const TEXT_MAX: usize = 48 << 10;
+/// bash follows a chain of commands recursively, and 40,000 of them end it.
+const COMMANDS_MAX: usize = 2000;
 
 /// The reason why a script is not accepted.
 pub(crate) type Refusal = &'static str;
@@ -51,7 +55,7 @@ pub(crate) fn run(script: &Script, shell: &ExternalShell, starts: Starts<'_>) ->
 fn accept(script: &Script, shell: &ExternalShell) -> Result<(Vec<Option<Ast>>, Shell), Refusal> {
     let path = accept_surroundings(script, shell)?;
     let scope = Scope {
-        has_not: program::check_not(path).is_ok(),
+        has_not: program::file_of_prefix("not", path).is_ok(),
         sorts_bytes: sorts_bytes(&script.env),
         pipefail: script.pipefail,
     };
@@ -75,8 +79,8 @@ pub(crate) struct Scope {
 
 /// Checks the shell and its environment. Returns PATH.
 fn accept_surroundings<'s>(script: &'s Script, shell: &ExternalShell) -> Result<&'s str, Refusal> {
-    if shell.shell.file_name() != Some(OsStr::new("bash")) {
-        return Err("the shell is not bash");
+    if shell.shell.file_name() != Some(OsStr::new("bash")) || !program::is_of_system(&shell.shell) {
+        return Err("the shell is not the system's bash");
     }
     if !shell.prefix.is_empty() {
         return Err("the shell runs under another program");
@@ -85,13 +89,18 @@ fn accept_surroundings<'s>(script: &'s Script, shell: &ExternalShell) -> Result<
         return Err("a variable that bash treats in its own way");
     }
     // bash itself has to start with them. Linux allows much more, but less where the stack's limit is low.
+    let texts = script.commands.iter().map(|command| command.text.len());
     let size = script.env.iter().map(|(name, value)| name.len() + value.len() + 10).sum::<usize>();
-    if size > ENVIRONMENT_MAX {
-        return Err("a large environment");
+    if size > ENVIRONMENT_MAX || texts.sum::<usize>() > TEXT_MAX || script.commands.len() > COMMANDS_MAX {
+        return Err("a large script or environment");
     }
     let path = script.env.get("PATH").and_then(OsStr::to_str).unwrap_or_default();
-    if !path.split(':').all(|dir| is_plain_absolute(dir.strip_suffix('/').unwrap_or(dir))) {
-        return Err("PATH has relative directories, or some with `.`, `..` or `//`");
+    // Programs see how their own path is made of it: bash and `env` do that each in its own way.
+    if !path.split(':').all(|dir| dir != "/" && is_plain_absolute(dir)) {
+        return Err("PATH has directories that are not absolute and plain");
+    }
+    if !has_known_characters(&script.env) {
+        return Err("a locale whose characters are not UTF-8");
     }
     Ok(path)
 }
@@ -125,6 +134,15 @@ fn sorts_bytes(env: &Environment) -> bool {
     let set = |name| env.get(name).filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_COLLATE")).or_else(|| set("LANG"));
     locale.is_none_or(|name| ["C", "POSIX", "C.UTF-8", "C.utf8"].iter().any(|plain| name == *plain))
+}
+
+/// Whether bash takes each byte of ASCII for a character. In some locales it may be the second half of one.
+fn has_known_characters(env: &Environment) -> bool {
+    let is_known = |value: &OsStr| {
+        let value = value.to_string_lossy().to_ascii_lowercase();
+        matches!(&*value, "" | "c" | "posix") || value.ends_with(".utf-8") || value.ends_with(".utf8")
+    };
+    ["LC_ALL", "LC_CTYPE", "LANG"].iter().all(|name| env.get(name).is_none_or(is_known))
 }
 
 /// Returns the state of a bash that has just begun. It exports its directory and the nesting depth of shells.

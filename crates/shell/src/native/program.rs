@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use memchr::memmem;
@@ -41,25 +42,30 @@ pub(super) fn note(found: &mut Found, name: &str, file: &str) -> Result<(), Refu
     }
 }
 
-/// Whether `env` or a program that bash has as a builtin is the system's.
+/// Whether a program that bash has as a builtin is the system's.
 pub(super) fn check_system(name: &str, path: &str) -> Result<(), Refusal> {
-    if !OF_SYSTEM.contains(&name) {
-        return Ok(());
+    if OF_SYSTEM.contains(&name) { system_file(name, path).map(drop) } else { Ok(()) }
+}
+
+fn system_file(name: &str, path: &str) -> Result<String, Refusal> {
+    which(name, path).filter(|file| is_of_system(Path::new(file))).ok_or(OWN)
+}
+
+/// Whether a program lies in a directory of the system's own.
+pub(super) fn is_of_system(file: &Path) -> bool {
+    file.parent().is_some_and(|directory| DIRECTORIES.iter().any(|known| directory == Path::new(known)))
+}
+
+/// The file of `env` or `not`, which this shell does not start: the system's, or LLVM's.
+pub(super) fn file_of_prefix(name: &str, path: &str) -> Result<String, Refusal> {
+    match name {
+        "not" => which(name, path).filter(|file| is_llvms_not(file)).ok_or(OTHER_NOT),
+        _ => system_file(name, path),
     }
-    let file = which(name, path);
-    let directory = file.as_deref().and_then(|file| Path::new(file).parent());
-    let is_system =
-        directory.is_some_and(|directory| DIRECTORIES.iter().any(|known| directory == Path::new(known)));
-    if is_system { Ok(()) } else { Err(OWN) }
 }
 
-/// Whether `not` is LLVM's: this shell turns statuses around as that does.
-pub(super) fn check_not(path: &str) -> Result<(), Refusal> {
-    if which("not", path).is_some_and(|file| is_llvms_not(&file)) { Ok(()) } else { Err(OTHER_NOT) }
-}
-
-/// Whether this file is LLVM's `not`, which its messages tell.
-pub(super) fn is_llvms_not(file: &str) -> bool {
+/// Whether this file is LLVM's `not`: a native program with its messages that turns statuses around.
+fn is_llvms_not(file: &str) -> bool {
     /// Device, inode, size and times, and the answer, by path.
     type Answers = HashMap<String, ([i64; 7], bool)>;
     static ANSWERS: LazyLock<Mutex<Answers>> = LazyLock::new(Mutex::default);
@@ -77,13 +83,26 @@ pub(super) fn is_llvms_not(file: &str) -> bool {
     match answers.get(file) {
         Some((of, answer)) if *of == identity => *answer,
         _ => {
-            let has_messages =
-                |content: Vec<u8>| OF_NOT.iter().all(|words| memmem::find(&content, words).is_some());
-            let answer = now.is_file() && now.size() <= NOT_MAX && fs::read(file).is_ok_and(has_messages);
+            let has_messages = |content: Vec<u8>| {
+                let says = |words: &&[u8]| memmem::find(&content, words).is_some();
+                content.starts_with(b"\x7fELF") && OF_NOT.iter().all(says)
+            };
+            let is_like = now.is_file() && now.size() <= NOT_MAX && fs::read(file).is_ok_and(has_messages);
+            let answer = is_like && turns_around(file);
             answers.insert(file.to_owned(), (identity, answer));
             answer
         }
     }
+}
+
+/// Whether it can be run, and does what it is to do.
+fn turns_around(file: &str) -> bool {
+    let run = |program: &str| Command::new(file).arg(program).stdin(Stdio::null()).output();
+    let is = |program: &str, status: i32| {
+        let silent = |ran: &Output| ran.stdout.is_empty() && ran.stderr.is_empty();
+        run(program).is_ok_and(|ran| ran.status.code() == Some(status) && silent(&ran))
+    };
+    is("false", 0) && is("true", 1)
 }
 
 #[cfg(test)]
@@ -120,18 +139,21 @@ mod tests {
         program(dir.path(), "test", "");
         assert_eq!(check_system("test", "/usr/bin:/bin"), Ok(()));
         assert_eq!(check_system("test", &format!("{own}:/usr/bin:/bin")), Err(OWN));
-        assert_eq!(check_system("env", own), Err(OWN), "there is none");
+        assert_eq!(file_of_prefix("env", own), Err(OWN), "there is none");
         assert_eq!(check_system("cat", own), Ok(()), "it is started");
     }
 
     #[test]
-    fn llvms_not_is_known_by_its_words_until_it_changes() {
+    fn llvms_not_is_known_by_what_it_is_and_does() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().to_str().unwrap();
-        assert!(check_not(path).is_err());
-        program(dir.path(), "not", "unable to find `x' in PATH: ");
-        assert_eq!(check_not(path), Ok(()));
-        program(dir.path(), "not", "anything else");
-        assert!(check_not(path).is_err());
+        let find = || file_of_prefix("not", path);
+        assert!(find().is_err());
+        program(dir.path(), "not", "#!/bin/sh\n# unable to find `x' in PATH:\n! \"$@\"\n");
+        assert!(find().is_err(), "a script");
+        let mut other = fs::read("/bin/true").unwrap();
+        other.extend(b"unable to find `x' in PATH: ");
+        fs::write(dir.path().join("not"), other).unwrap();
+        assert!(find().is_err(), "it does something else");
     }
 }

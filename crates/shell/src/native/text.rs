@@ -12,6 +12,10 @@ pub(super) fn accept(text: &str) -> Result<(), Refusal> {
     if text.chars().any(|c| c != '\t' && (c.is_control() || c.is_whitespace() && c != ' ')) {
         return Err("a control character, or a blank that is none to bash");
     }
+    if text.contains("PPID") {
+        // For a signal or a limit: of bash, not of this process.
+        return Err("the parent's number");
+    }
     if text.contains("%{readfile:") {
         return Err("a file's content as a word");
     }
@@ -28,13 +32,25 @@ struct Word {
     has_begun: bool,
     has_glob: bool,
     has_quotes: bool,
+    /// Whether it has a `!`, and anything else.
+    has_mark: bool,
+    is_other: bool,
 }
 
 impl Word {
     /// Refuses a star in a word with quotes: for lit's shell, whether it is a pattern depends on the rest of the word.
     fn end(&mut self) -> Result<(), Refusal> {
         let ended = std::mem::take(self);
+        if ended.has_mark && !ended.is_other && ended.has_quotes {
+            return Err("a quoted `!`");
+        }
         if ended.has_glob && ended.has_quotes { Err("quotes in a pattern for file names") } else { Ok(()) }
+    }
+
+    /// Notes a character.
+    fn has(&mut self, c: char) {
+        self.has_mark |= c == '!';
+        self.is_other |= c != '!';
     }
 }
 
@@ -77,10 +93,12 @@ impl Scan<'_> {
             '\\' if is_start => return Err("a backslash at the begin of a word"),
             '\\' => {
                 self.word.has_quotes = true;
-                self.eat().ok_or("a backslash at the end")?;
+                let c = self.eat().ok_or("a backslash at the end")?;
+                self.word.has(c);
             }
             _ => {
                 self.word.has_begun = true;
+                self.word.has(c);
                 self.word.has_glob |= matches!(c, '*' | '?');
             }
         }
@@ -117,13 +135,14 @@ impl Scan<'_> {
             let c = self.eat().ok_or("quotes that do not end")?;
             match c {
                 _ if c == quote => return Ok(()),
-                _ if quote == '\'' => {}
+                _ if quote == '\'' => self.word.has(c),
                 '$' | '`' => return Err(EXPANSION),
                 '\\' if self.rest.starts_with(['$', '`']) => return Err("an escaped `$`"),
                 '\\' => {
-                    self.eat().ok_or("quotes that do not end")?;
+                    let c = self.eat().ok_or("quotes that do not end")?;
+                    self.word.has(c);
                 }
-                _ => {}
+                _ => self.word.has(c),
             }
         }
     }
@@ -176,6 +195,10 @@ mod tests {
             ("a >| b", "`>|`"),
             ("a *'b'", "quotes in a pattern for file names"),
             ("a 'b", "quotes that do not end"),
+            ("sh -c 'kill $PPID'", "the parent's number"),
+            ("'!' a", "a quoted `!`"),
+            ("!'' a", "a quoted `!`"),
+            ("\"!\"\"\" a", "a quoted `!`"),
             ("a \u{a0}b", "a control character, or a blank that is none to bash"),
             ("a\rb", "a control character, or a blank that is none to bash"),
             ("a |||| b", "not in bash's language"),

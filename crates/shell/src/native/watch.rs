@@ -12,8 +12,13 @@ use crate::halt::{Halt, Halting};
 use crate::state::Shell;
 
 /// Checks the directory, and all paths that a stage makes the shell itself follow.
-pub(crate) fn stage(doubt: &mut Option<Refusal>, shell: &Shell, command: &Command) -> Halting<()> {
-    check_stage(shell, command).map_err(|reason| halt(doubt, reason))
+pub(crate) fn stage(
+    doubt: &mut Option<Refusal>,
+    found: &mut program::Found,
+    shell: &Shell,
+    command: &Command,
+) -> Halting<()> {
+    check_stage(found, shell, command).map_err(|reason| halt(doubt, reason))
 }
 
 /// Checks the file that is to be executed under this name.
@@ -28,9 +33,9 @@ pub(crate) fn program(
         .map_err(|reason| halt(doubt, reason))
 }
 
-/// Ends the script because a process holds its output though the command has ended. bash would begin the next one, lit waits.
-pub(crate) fn held(doubt: &mut Option<Refusal>) -> Halt {
-    halt(doubt, "a process that goes on when its command has ended")
+/// Ends the script because `not` would say that its command has crashed or could not be run.
+pub(crate) fn not_speaks(doubt: &mut Option<Refusal>) -> Halt {
+    halt(doubt, "a command behind `not` that crashes or cannot be run")
 }
 
 fn halt(doubt: &mut Option<Refusal>, reason: Refusal) -> Halt {
@@ -38,7 +43,7 @@ fn halt(doubt: &mut Option<Refusal>, reason: Refusal) -> Halt {
     Halt::shell(format!("left to the shell that the test asks for: {reason}\n"))
 }
 
-fn check_stage(shell: &Shell, command: &Command) -> Result<(), Refusal> {
+fn check_stage(found: &mut program::Found, shell: &Shell, command: &Command) -> Result<(), Refusal> {
     // bash stays in its directory, wherever that is moved to. This shell has the path only.
     if !shell.held.as_ref().is_some_and(|held| held.is_at(&shell.cwd_path())) {
         return Err("the working directory is no longer at its path");
@@ -54,11 +59,9 @@ fn check_stage(shell: &Shell, command: &Command) -> Result<(), Refusal> {
     }
     let path = shell.vars.get("PATH").map(|path| path.to_string_lossy()).unwrap_or_default();
     let (prefixes, words) = stage::prefixes(&command.words)?;
-    for prefix in &prefixes {
-        match *prefix {
-            "not" => program::check_not(&path)?,
-            name => program::check_system(name, &path)?,
-        }
+    for prefix in prefixes.iter().filter(|prefix| **prefix != "!") {
+        let file = program::file_of_prefix(prefix, &path)?;
+        program::note(found, prefix, &file)?;
     }
     let args = words.get(1..).unwrap_or_default();
     let name = words.first().and_then(Word::literal);
