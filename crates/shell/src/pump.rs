@@ -156,15 +156,13 @@ pub(crate) fn write_all(fd: &OwnedFd, mut data: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Reads all that a pipe holds now. Returns whether that was the end.
-pub(crate) fn read_ready(fd: &OwnedFd, into: &mut Vec<u8>) -> bool {
-    loop {
+/// Reads what a pipe holds now, and not what somebody may write meanwhile.
+fn drain(fd: &OwnedFd, into: &mut Vec<u8>) {
+    let most = into.len() + rustix::pipe::fcntl_getpipe_size(fd).unwrap_or(CHUNK);
+    while into.len() < most {
         let before = into.len();
-        if read(fd, into) {
-            return true;
-        }
-        if into.len() == before {
-            return false;
+        if read(fd, into) || into.len() == before {
+            return;
         }
     }
 }
@@ -290,8 +288,8 @@ impl Pump<'_, '_> {
         self.ports.push(Port { fd: pipes.stderr.clone(), role: Role::Shared(true) });
         while !self.ports.iter().all(shared) && self.step()? {}
         if let Some(last) = self.stages.last_mut() {
-            last.take_shared(&pipes.stdout, false);
-            last.take_shared(&pipes.stderr, true);
+            drain(&pipes.stdout, &mut last.stdout);
+            drain(&pipes.stderr, &mut last.stderr);
         }
         Ok(())
     }
@@ -381,7 +379,8 @@ impl Pump<'_, '_> {
             Role::Stderr(stage) => read(&port.fd, &mut self.stages[*stage].stderr),
             Role::Feed(..) => port.write(),
             Role::Shared(is_errors) => {
-                self.stages.last_mut().is_none_or(|last| last.take_shared(&port.fd, *is_errors))
+                let Some(last) = self.stages.last_mut() else { return Ok(true) };
+                read(&port.fd, if *is_errors { &mut last.stderr } else { &mut last.stdout })
             }
             Role::Exit(stage) => match self.stages[*stage].child.as_mut().and_then(Child::process_fd) {
                 Some(process) => {

@@ -87,11 +87,6 @@ pub(crate) enum Outlet {
 }
 
 impl<'g> Running<'g> {
-    /// Takes what the shared output of a script holds now. Returns whether that was the end.
-    pub fn take_shared(&mut self, fd: &OwnedFd, is_errors: bool) -> bool {
-        pump::read_ready(fd, if is_errors { &mut self.stderr } else { &mut self.stdout })
-    }
-
     /// Sends the output of a native command to its destinations. A rest that does not fit into a pipe becomes a port.
     pub fn deliver(&mut self, written: Written, outlets: Outlets) -> Vec<Port> {
         let Written { mut stdout, stderr, status, output_before_errors } = written;

@@ -315,6 +315,7 @@ fn streams_outlive_their_commands() {
         "mkfifo p\nsh -c 'echo a > p &'\ncat p",
         "mkfifo p q\nsh -c '(read a < p; echo b > made; echo > q) &'\n! test -e made\nsh -c 'echo > p; read a < q'\ntest -e made",
         "sh -c 'while :; do echo a; done & echo $! > pid'\nsh -c 'kill $(cat pid)' > %R/out/f",
+        "sh -c 'yes while & echo $! > pid'\nsh -c 'kill $(cat pid)' > %R/out/f",
         "sh -c 'sleep 0.2; echo late' | cat\nsh -c '(sleep 0.2; echo later) &'",
         "cp in /dev/stdin\nshow -read | cat > %R/out/f",
         &nonblocking,
