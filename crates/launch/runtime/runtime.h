@@ -233,7 +233,6 @@ HS_HIDDEN int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start
                                  const unsigned char *is_secret, unsigned turn, int is_learned);
 HS_HIDDEN void hs_strings_show_stack(void);
 HS_HIDDEN void hs_strings_end_dry(void);
-HS_HIDDEN void hs_strings_are_in_the_way(void);
 HS_HIDDEN HS_GENERAL int hs_strings_is_hidden(const void *address);
 HS_HIDDEN HS_GENERAL const char *hs_strings_hidden(void);
 HS_HIDDEN HS_GENERAL int hs_strings_are_laid_at(const void *place);
@@ -603,8 +602,6 @@ struct hs_pointers {
     unsigned char forms[16]; /* of each, as bits */
 };
 HS_HIDDEN void hs_pointers_forget(void);
-/* A word is no string's address, though it looks like one; there are too many addresses. */
-enum { HS_UNNAMED = -1, HS_TOO_MANY = -2 };
 HS_HIDDEN int hs_pointers_rename(struct hs_pointers *out, struct hs_arrival *at, uintptr_t given);
 /* HS_CANNOT_SAY: they agree as far as they can be compared. HS_DRIFTED: they agree but for what changes without the tool. */
 enum hs_agreement { HS_DISAGREES, HS_AGREES, HS_CANNOT_SAY, HS_DRIFTED };

@@ -59,7 +59,7 @@ int hs_strings_are_complete(const struct hs_job *job)
 
 /* The strings of a dry run, while one is laid. Pages that are not in `readable` cannot be read, up to `end`. */
 static struct {
-    int is_laid, is_in_the_way;
+    int is_laid;
     char *area, *name_end, *arguments;
     char *hidden;  /* from there on the stack cannot be read, up to its end */
     uint32_t argc, envc;
@@ -384,16 +384,6 @@ void hs_strings_end_dry(void)
     hs_strings_show_stack();
     HS_SYS(SYS_munmap, hs_laid, sizeof *hs_laid);
     dry.is_laid = 0;
-    if (dry.is_in_the_way)
-        hs_strings_move();
-    dry.is_in_the_way = 0;
-}
-
-/* Something else of the tool's looks like an address there: a number, or a pointer half of which has been written over. The next dry run
- * has its strings elsewhere, if it can. */
-void hs_strings_are_in_the_way(void)
-{
-    dry.is_in_the_way = 1;
 }
 
 /* Whether a fault there is a look at what is hidden in a dry run, or beside what is not. */
@@ -466,7 +456,14 @@ static uint32_t last_before(char *const *strings, uint32_t count, const char *at
     return index;
 }
 
-/* Finds the name of an address in the strings of a dry run. Returns 0 if the word is none, and -1 if it cannot be named. */
+/* From an argument on, where nothing but what is computed of its address leads. */
+#define NEAR (FAR + 2 * PAGE)
+
+/* Finds the name of an address in the strings of a dry run. Returns 0 if the word is none, and -1 if it cannot be named.
+ *
+ * Most of an area has no strings. A word that seems to lead there may be a number, or an address of the stack half of which has been
+ * written over, once in a hundred processes. It is compared as any other: what is computed of a string's address is another word in another
+ * area. */
 int hs_strings_name_of(uint64_t word, uint64_t *name)
 {
     const char *at = (const char *)(uintptr_t)word;
@@ -477,11 +474,11 @@ int hs_strings_name_of(uint64_t word, uint64_t *name)
     /* The runtime looks there (hs_watch_touch), and may look anywhere. */
     if (at == hs_strings_hidden())
         at = dry.argument[0];
-    if (at < dry.area || at > dry.end)
-        return -1;
     const int is_variable = at >= dry.variable[0];
     char *const *strings = is_variable ? dry.variable : dry.argument;
     const uint32_t index = last_before(strings, is_variable ? dry.envc + 1 : dry.argc, at);
+    if (at + PAGE < strings[index] || at > dry.end || (!is_variable && at >= strings[index] + NEAR))
+        return 0;
     *name = NAME << 48 | (uint64_t)(is_variable ? ARGUMENTS_MAX + index : index) << 32 | (uint64_t)(at - strings[index] + MIDDLE);
     return 1;
 }

@@ -35,8 +35,6 @@
 #define UNSURE_MAX 32
 /* Dry runs of one request. More than one begins as soon as requests are known to have the same environment. */
 #define IN_A_ROW_MAX (2 * HS_DRY_PLACES)
-/* How often the strings of dry runs are moved out of the way. In each place something is with a chance of one in a hundred. */
-#define MOVES_MAX 4
 #define ARGUMENTS_MAX 256
 #define VARIANTS_MAX 64
 #define NAME_BYTES 4096
@@ -72,7 +70,6 @@ static struct {
     unsigned others; /* requests in a row that had another key */
     int is_steady;      /* a request that came later has had the key of what is saved */
     unsigned in_a_row;  /* dry runs of the request that is served */
-    unsigned moves;     /* of the strings of dry runs, as something was in the way */
     uint32_t differs;
     uintptr_t saved_given;
     char saved_name[NAME_BYTES];
@@ -547,35 +544,6 @@ static void judge_unsure(void)
         judge_unnamed(HS_DIFFERS_POINT_STATE);
 }
 
-/* The same of one in which something of the tool's looks like a string's address. For most that is by chance, as where half of a pointer
- * has been written over, and goes by once the strings of dry runs are elsewhere. All that has been learned of other places is learned
- * anew: dry runs that are compared have their strings in certain distances. */
-static void judge_in_the_way(void)
-{
-    if (point.watched->stage == AGREED || point.watched->stage == ON_TRIAL || point.moves == MOVES_MAX) {
-        judge_unnamed(HS_DIFFERS_POINT_POINTERS);
-        return;
-    }
-    point.moves++;
-    hs_strings_are_in_the_way();
-    for (unsigned i = 0; i < point.count; i++)
-        if (point.variants[i].stage == LEARNING)
-            point.variants[i].stage = UNKNOWN;
-    /* The next one is in the same place of its area. */
-    point.watched->dry_runs--;
-}
-
-/* The same of one whose pointers have been replaced by names, or not (HS_UNNAMED, HS_TOO_MANY). */
-static void judge_renamed(int failed, uintptr_t given, int number, const struct hs_pointers *pointers)
-{
-    if (failed == HS_UNNAMED)
-        judge_in_the_way();
-    else if (failed)
-        judge_unnamed(HS_DIFFERS_POINT_POINTERS);
-    else
-        judge(given, number, pointers);
-}
-
 /* The dry run has come to an instruction that depends on its request. */
 static void arrived(void)
 {
@@ -589,8 +557,10 @@ static void arrived(void)
         judge_unsure();
     else if (kernels == HS_KERNELS_WRITTEN || !is_plain(&given))
         judge_unnamed(HS_DIFFERS_POINT_STATE);
+    else if (hs_pointers_rename(&pointers, &arrival, given) != 0)
+        judge_unnamed(HS_DIFFERS_POINT_POINTERS);
     else
-        judge_renamed(hs_pointers_rename(&pointers, &arrival, given), given, number, &pointers);
+        judge(given, number, &pointers);
     point.is_ready |= point.watched->stage == AGREED;
     end_dry(0);
 }

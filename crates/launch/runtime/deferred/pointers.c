@@ -56,7 +56,7 @@ static int rename_word(uint64_t *place)
     if (found <= 0)
         return found;
     if (pointers.used == PLACES_MAX || pointers.now->count == ROW_MAX)
-        return HS_TOO_MANY;
+        return -1;
     *place = name;
     pointers.places[pointers.used++] = place;
     pointers.now->count++;
@@ -138,18 +138,17 @@ static int rename_registers(struct hs_pointers *out, struct hs_arrival *at)
     return count;
 }
 
-/* Replaces the pointers of a dry run that has arrived by names, up to where libc was given the heap. Returns 0, or why that is not
- * possible. */
+/* Replaces the pointers of a dry run that has arrived by names, up to where libc was given the heap; -1 if that is not possible. */
 int hs_pointers_rename(struct hs_pointers *out, struct hs_arrival *at, uintptr_t given)
 {
     *out = (struct hs_pointers){.first = pointers.used};
     pointers.now = out;
     const uintptr_t stack = hs_memory_stack_touched(at->general[HS_RSP] - RED_ZONE);
     const int failed = hs_memory_each_word(stack, given, hs_strings_sought(), rename_word);
-    const int found = failed ? failed : rename_registers(out, at);
+    const int found = failed ? -1 : rename_registers(out, at);
     if (found < 0) {
         hs_pointers_drop(out);
-        return found;
+        return -1;
     }
     out->in_registers = found > 0;
     return 0;

@@ -69,26 +69,6 @@ static int is_last(uintptr_t end)
     return made != (long)end;
 }
 
-/* Where places may be, and the next one to try. */
-static struct {
-    uintptr_t end, half, below; /* of the last mapping; what the addresses begin with; the most that may lie below the stack */
-    unsigned next;
-} places;
-
-/* Chooses the next place that is free; -1 if there is none. */
-static int open_next(void)
-{
-    while (places.next <= PLACES) {
-        const unsigned number = places.next++;
-        const uintptr_t wanted = number == 0 ? places.end + APART : places.half + (number - 1) * (HALF / PLACES) + APART;
-        const uintptr_t behind = wanted + sizeof *hs_laid;
-        const int is_clear = wanted > places.end || behind <= places.below;
-        if (wanted >= places.half && behind <= places.half + HALF && is_clear && open_at(wanted))
-            return 0;
-    }
-    return -1;
-}
-
 /* Chooses a place above the stack; -1 if there is none. Only where addresses are not random it lies below. Its addresses have the same
  * upper half as those that the kernel made: constructors may have kept that half, as observation runs do not vary it
  * (crates/launch/src/warm/observe/block.rs). Where that half ends soon behind the stack, once in some hundred processes, there is no
@@ -96,20 +76,21 @@ static int open_next(void)
 static int open_above(const struct hs_start *start)
 {
     struct hs_mapping map;
+    uintptr_t end = 0;
     for (const char *at = hs_maps_read(); at && (at = hs_maps_next(at, &map));)
         if (strcmp(map.path, "[vsyscall]") != 0)
-            places.end = map.to;
-    places.half = (uintptr_t)start->argv & -HALF;
-    places.below = is_last(places.end) ? (uintptr_t)start->argv - GROWTH : 0;
-    return open_next();
-}
-
-/* Chooses another place between two dry runs. There may be none. */
-void hs_strings_move(void)
-{
-    struct hs_laid *const before = hs_laid;
-    if (open_next() != 0)
-        hs_laid = before;
+            end = map.to;
+    const uintptr_t half = (uintptr_t)start->argv & -HALF;
+    uintptr_t wanted = end + APART;
+    const int may_be_below = is_last(end);
+    for (int place = 0; place <= PLACES; place++) {
+        const uintptr_t behind = wanted + sizeof *hs_laid;
+        const int is_clear = wanted > end || (may_be_below && behind + GROWTH <= (uintptr_t)start->argv);
+        if (wanted >= half && behind <= half + HALF && is_clear && open_at(wanted))
+            return 0;
+        wanted = half + place * (HALF / PLACES) + APART;
+    }
+    return -1;
 }
 
 /* The kernel's random bytes for this process; NULL if it has given none. */

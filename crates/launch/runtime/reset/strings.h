@@ -27,7 +27,6 @@ struct hs_laid {
 HS_HIDDEN extern struct hs_laid *hs_laid;
 /* Maps it, so that nothing of it can be read; -1 if there is something already. */
 HS_HIDDEN int hs_strings_map(void);
-HS_HIDDEN void hs_strings_move(void);
 
 struct hs_layout {
     int is_complete; /* the request's arrays and auxiliary vector lie below the kernel's */
