@@ -140,7 +140,6 @@ fn what_a_tool_looks_at_early_makes_no_difference() {
         "OTHERS",
         "COPIES",
         "PROCESSOR",
-        "IN_THE_WAY",
     ];
     for what in early_looks {
         assert_entered_late(&early(what), same_environment, what);

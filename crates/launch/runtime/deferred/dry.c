@@ -62,6 +62,7 @@ static struct {
     int is_laid;
     char *area, *name_end, *arguments;
     char *hidden;  /* from there on the stack cannot be read, up to its end */
+    char *unreadable;
     uint32_t argc, envc;
     char *argument[ARGUMENTS_MAX], *variable[HS_ROOM + 1]; /* and what follows the last one */
     char *end;
@@ -337,6 +338,7 @@ int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, s
     if (place == JOINED)
         bring_near(job);
     char *const environment = lay_environment(job, place);
+    dry.unreadable = dry.area + (random[ARGUMENTS_MAX - 1] << 4 | random[ARGUMENTS_MAX - 2] % 16);
     place_arguments(place, job->strings, random);
     if (dry.argc == 1 && environment)
         dry.argument[0] = environment - name_size;
@@ -399,10 +401,10 @@ int hs_strings_is_hidden(const void *address)
     return at >= (char *)hs_laid && at < (char *)(hs_laid + 1) && !is_behind;
 }
 
-/* A place that can never be read. */
+/* A place that can never be read. In each dry run it is another, so that no address that a tool has by itself is taken for it. */
 const char *hs_strings_hidden(void)
 {
-    return hs_laid->dry[0];
+    return dry.unreadable;
 }
 
 /* Whether this place is laid anew for each request, where the kernel has laid its own. */
@@ -456,14 +458,7 @@ static uint32_t last_before(char *const *strings, uint32_t count, const char *at
     return index;
 }
 
-/* From an argument on, where nothing but what is computed of its address leads. */
-#define NEAR (FAR + 2 * PAGE)
-
-/* Finds the name of an address in the strings of a dry run. Returns 0 if the word is none, and -1 if it cannot be named.
- *
- * Most of an area has no strings. A word that seems to lead there may be a number, or an address of the stack half of which has been
- * written over, once in a hundred processes. It is compared as any other: what is computed of a string's address is another word in another
- * area. */
+/* Finds the name of an address in the strings of a dry run. Returns 0 if the word is none, and -1 if it cannot be named. */
 int hs_strings_name_of(uint64_t word, uint64_t *name)
 {
     const char *at = (const char *)(uintptr_t)word;
@@ -474,11 +469,11 @@ int hs_strings_name_of(uint64_t word, uint64_t *name)
     /* The runtime looks there (hs_watch_touch), and may look anywhere. */
     if (at == hs_strings_hidden())
         at = dry.argument[0];
+    if (at < dry.area || at > dry.end)
+        return -1;
     const int is_variable = at >= dry.variable[0];
     char *const *strings = is_variable ? dry.variable : dry.argument;
     const uint32_t index = last_before(strings, is_variable ? dry.envc + 1 : dry.argc, at);
-    if (at + PAGE < strings[index] || at > dry.end || (!is_variable && at >= strings[index] + NEAR))
-        return 0;
     *name = NAME << 48 | (uint64_t)(is_variable ? ARGUMENTS_MAX + index : index) << 32 | (uint64_t)(at - strings[index] + MIDDLE);
     return 1;
 }

@@ -55,7 +55,6 @@ enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL
        ARRAY, WAKES, BEHIND, OVERWRITES, LAST, PROTECTS, FIRST, ABOVE, BETWEEN, LENGTHS, ALIGNED, HASHED, PACKED, INSIDE, FAR,
        MAPS_FILE, ENDS_RAW, EXECUTES, WRITES_AROUND, LEAVES, PLACE, TRAPS, RANDOM, DISTANCE, TRAPS_TWICE,
        NUMBER_THERE, ON_STACK, WORKS, RANGE, EXACT, PAGES, CHUNKS, INEXACT, PAGE_BIT, HIGH_PAGE_BIT, LAST_PAGE_BIT, PARITY, PADDED,
-       IN_THE_WAY,
        /* A constructor has kept the list of arguments. */
        LIST, LIST_COPIES, LIST_NUMBER, LIST_WRITES, LIST_SWAPS, LIST_GROWS, LIST_BEHIND, LIST_LATER,
        /* It is found by libc's pointer. */
@@ -216,8 +215,6 @@ static unsigned long one_bit(int argc, char **argv)
     }
 }
 
-static volatile uintptr_t kept_numbers[32];
-
 static void before(int argc, char **argv)
 {
     static char other[] = "other";
@@ -232,11 +229,6 @@ static void before(int argc, char **argv)
         break;
     case ARGUMENT: early_result = argc > 1 ? argv[1][0] : 0; break;
     case FILES: early_result = access("/", R_OK); break;
-    /* Numbers that look like addresses above the stack, 8 MiB apart. */
-    case IN_THE_WAY:
-        for (uintptr_t i = 0; i < sizeof kept_numbers / sizeof *kept_numbers; i++)
-            kept_numbers[i] = (uintptr_t)__libc_stack_end + (i << 23);
-        break;
     case DERIVED: early_result = argc * 2; break;
     case ODD: early_result = argc & 1; break;
     case USAGE:
