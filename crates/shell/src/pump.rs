@@ -212,11 +212,10 @@ impl Pipes {
         drop((self.stdout_end, self.stderr_end));
         let mut found = [Vec::new(), Vec::new()];
         let mut open = vec![(0, self.stdout), (1, self.stderr)];
-        while !open.is_empty() {
+        while !open.is_empty() && !clock.is_killed() {
             let mut fds: Vec<_> =
                 open.iter().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
             match poll(&mut fds, Some(&LOOK)) {
-                Ok(0) if clock.is_killed() => break,
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(Halt::internal("cannot wait for pipes", error)),
             }

@@ -65,10 +65,10 @@ fn check_stage(found: &mut program::Found, shell: &Shell, command: &Command) -> 
     }
     let args = words.get(1..).unwrap_or_default();
     let name = words.first().and_then(Word::literal);
-    if prefixes.iter().all(|prefix| *prefix == "!") {
-        program::check_system(name.unwrap_or_default(), &path)?;
-    }
-    match name.filter(|_| prefixes.iter().all(|prefix| *prefix == "!")) {
+    // `env` and `not` start a program, whatever builtin bash has of its name.
+    let of_shell = name.filter(|_| prefixes.iter().all(|prefix| *prefix == "!"));
+    program::check_system(of_shell.unwrap_or_default(), &path)?;
+    match of_shell {
         Some("test") => stage::tested_files(args).try_for_each(follow)?,
         Some("cd") => args.iter().filter_map(Word::literal).try_for_each(follow)?,
         _ => {}
