@@ -177,10 +177,11 @@ enum hs_difference {
     HS_DIFFERS_POINT_REGISTERS = 1u << 13,
 };
 
-/* What a worker that is a clone has found about what it was cloned from. */
-enum hs_clone_end {
-    HS_CLONE_UNLIKE = 1,   /* the process number shows in the state that is deferred to: no clones of its kind */
-    HS_CLONE_OUTDATED = 2, /* requests have another environment now: it learns anew, and so would each further clone */
+/* What a worker has found about its deferred snapshots. */
+enum hs_finding {
+    HS_FOUND_UNLIKE = 1,     /* of a clone: the process number shows in the state that is deferred to, so no clones of its kind */
+    HS_FOUND_OUTDATED = 2,   /* of a clone: requests have another environment now; it learns anew, and so would each further clone */
+    HS_FOUND_IN_THE_WAY = 4, /* by chance a word seems to lead to the strings of dry runs: another memory layout may have none */
 };
 
 /* Worker to runner, once for each request. */
@@ -198,7 +199,7 @@ struct hs_end {
     uint64_t voluntary, involuntary; /* context switches */
     uint64_t max_rss_kib; /* of all runs so far */
     uint64_t learned;     /* bit n: it has a deferred snapshot for n arguments; numbers above 63 are not told */
-    uint64_t clone;       /* of enum hs_clone_end, as bits */
+    uint64_t found;       /* of enum hs_finding, as bits */
     uint64_t shown;       /* 1 if main has looked at the process's number: the process has another one now */
 };
 

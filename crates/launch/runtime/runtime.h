@@ -567,7 +567,7 @@ HS_HIDDEN int hs_pays_to_wait_there(void);
 HS_HIDDEN void hs_point_open(void);
 HS_HIDDEN int hs_point_is_ready(void);
 HS_HIDDEN uint64_t hs_point_learned(void);
-HS_HIDDEN uint64_t hs_point_clone_end(void);
+HS_HIDDEN uint64_t hs_point_findings(void);
 HS_HIDDEN void hs_point_cloned(void);
 HS_HIDDEN void hs_point_renumbered(void);
 HS_HIDDEN int hs_point_serves(const struct hs_job *job);

@@ -248,6 +248,21 @@ fn an_environment_is_that_of_the_request() {
     }
 }
 
+/// As with lit, which tells each test its name, and a test that sets a variable for two of its commands.
+#[test]
+fn a_tool_is_entered_late_again_after_requests_with_another_variable() {
+    let with_others = |round: usize| {
+        let mut case = same_environment(round);
+        // A name of the same length has the same zygote.
+        let name = if round > 20 && round % 10 < 2 { "HS_OTHERS" } else { "HS_ALWAYS" };
+        case.env.push((name, format!("value {round:02}")));
+        case
+    };
+    let victim = program(&[]);
+    let mut tries = (0..3).map(|_| run(&victim, &unaudited(), with_others));
+    assert!(tries.any(|at_point| at_point > MOST));
+}
+
 /// Such a tool is given the kernel's arrays, in which its main may not have changed anything by then.
 #[test]
 fn a_tool_that_keeps_the_list_of_arguments_is_entered_late_if_it_has_not_written_there() {

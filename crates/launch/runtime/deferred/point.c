@@ -66,7 +66,7 @@ static struct {
     unsigned char number_of[ARGUMENTS_MAX]; /* which variant a number of arguments has, counted from 1; 0: none */
     int is_open, is_ready, have_saved;
     int is_clone;
-    uint64_t clone_end; /* enum hs_clone_end */
+    uint64_t findings; /* of enum hs_finding */
     unsigned others; /* requests in a row that had another key */
     int is_steady;      /* a request that came later has had the key of what is saved */
     unsigned in_a_row;  /* dry runs of the request that is served */
@@ -136,11 +136,11 @@ uint64_t hs_point_learned(void)
     return found;
 }
 
-/* What was found since it was asked for last, for a clone. */
-uint64_t hs_point_clone_end(void)
+/* What was found since it was asked for last, of enum hs_finding. */
+uint64_t hs_point_findings(void)
 {
-    const uint64_t found = point.clone_end;
-    point.clone_end = 0;
+    const uint64_t found = point.findings;
+    point.findings = 0;
     return found;
 }
 
@@ -150,7 +150,7 @@ void hs_point_cloned(void)
 {
     point.is_ready = 0;
     point.is_clone = 1;
-    point.clone_end = 0;
+    point.findings = 0;
     for (unsigned i = 0; i < point.count; i++)
         if (point.variants[i].stage == AGREED)
             point.variants[i].stage = ON_TRIAL;
@@ -228,10 +228,18 @@ int hs_point_serves(const struct hs_job *request)
     return variant && variant->stage == AGREED && has_key(request);
 }
 
-static void forget_secrets(void)
+/* Makes the variables secret that a request has with other values than those saved. If these are too many, or it has other variables, all
+ * stay as they are: what was learned with those that are secret is kept. */
+static int hide_others(const struct hs_job *request)
 {
-    memset(point.is_secret, 0, sizeof point.is_secret);
-    point.secrets = 0;
+    static unsigned char before[HS_ROOM];
+    const unsigned secrets = point.secrets;
+    memcpy(before, point.is_secret, sizeof before);
+    if (has_environment(request, 1))
+        return 1;
+    memcpy(point.is_secret, before, sizeof before);
+    point.secrets = secrets;
+    return 0;
 }
 
 /* A request has another key. */
@@ -240,21 +248,20 @@ static void note_other(const struct hs_job *request)
     int is_outdated = 0;
     point.others++;
     if (point.others == OTHERS_FEW && strcmp(request->strings, point.saved_name) == 0) {
-        is_outdated = has_environment(request, 1);
+        is_outdated = hide_others(request);
         if (is_outdated)
             forget();
-        else
-            forget_secrets();
     }
     if (point.others == OTHERS_MAX) {
         is_outdated = 1;
         forget();
-        forget_secrets();
+        memset(point.is_secret, 0, sizeof point.is_secret);
+        point.secrets = 0;
     }
     /* From now on it is no clone of the one that it was made of. */
     if (is_outdated && point.is_clone) {
         point.is_clone = 0;
-        point.clone_end |= HS_CLONE_OUTDATED;
+        point.findings |= HS_FOUND_OUTDATED;
     }
 }
 
@@ -516,7 +523,7 @@ static void judge(uintptr_t given, int number, const struct hs_pointers *pointer
         point.watched->stage = AGREED;
     } else if (found == HS_DISAGREES) {
         forget();
-        point.clone_end |= HS_CLONE_UNLIKE;
+        point.findings |= HS_FOUND_UNLIKE;
     }
 }
 
@@ -527,9 +534,11 @@ static void judge_unnamed(uint32_t why)
         point.differs = HS_DIFFERS_POINT | why;
     } else if (point.watched->stage == ON_TRIAL) {
         forget();
-        point.clone_end |= HS_CLONE_UNLIKE;
+        point.findings |= HS_FOUND_UNLIKE;
     } else {
         point.watched->stage = REFUSED;
+        if (why == HS_DIFFERS_POINT_POINTERS)
+            point.findings |= HS_FOUND_IN_THE_WAY;
     }
 }
 

@@ -448,7 +448,7 @@ static void finish(void)
     if (!end.retired)
         close_all();
     end.learned = hs_point_learned();
-    end.clone = hs_point_clone_end();
+    end.found = hs_point_findings();
     if (end.retired || !audited)
         report(&end);
     if (end.retired)

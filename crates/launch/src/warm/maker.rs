@@ -195,6 +195,10 @@ impl pool::Worker for Worker {
         Worker::pid(self)
     }
 
+    fn wear_out(&mut self) {
+        Worker::wear_out(self);
+    }
+
     fn start(&mut self, spec: &Spec<'_>, how: How) -> Result<(), Failure> {
         Worker::start(self, spec, how)
     }

@@ -172,6 +172,8 @@ pub(crate) struct Knowledge {
     pub is_unlike: bool,
     /// Whether it is a clone, and requests have another environment than what it was cloned from has learned. It learns anew.
     pub is_outdated: bool,
+    /// Whether a word of the tool's seems by chance to lead to the strings of dry runs, which may not be so in another memory layout.
+    pub is_in_the_way: bool,
 }
 
 impl End {
@@ -202,7 +204,12 @@ impl End {
             voluntary: long(4),
             involuntary: long(5),
             max_rss_kib: long(6),
-            knows: Knowledge { learned: long(7), is_unlike: long(8) & 1 != 0, is_outdated: long(8) & 2 != 0 },
+            knows: Knowledge {
+                learned: long(7),
+                is_unlike: long(8) & 1 != 0,
+                is_outdated: long(8) & 2 != 0,
+                is_in_the_way: long(8) & 4 != 0,
+            },
             has_shown: long(9) != 0,
         })
     }
@@ -388,7 +395,7 @@ mod tests {
                 .map(|f| offset("hs_end", f)),
         )
         .chain(
-            ["minor_faults", "voluntary", "max_rss_kib", "learned", "clone", "shown"]
+            ["minor_faults", "voluntary", "max_rss_kib", "learned", "found", "shown"]
                 .iter()
                 .map(|f| offset("hs_end", f)),
         )

@@ -245,6 +245,12 @@ impl Worker {
         self.origin.starts.load(Ordering::Relaxed)
     }
 
+    /// Has its memory layout count as used up.
+    pub(crate) fn wear_out(&mut self) {
+        // Others add their starts to it.
+        self.origin.starts.store(u32::MAX / 2, Ordering::Relaxed);
+    }
+
     /// Starts `spec` in it.
     pub(crate) fn start(&mut self, spec: &Spec<'_>, how: How) -> Result<(), Failure> {
         self.link.page.slots()[0].store(0, Ordering::SeqCst);

@@ -78,6 +78,8 @@ pub(super) struct State<Z, W> {
     pub zygotes: Places<Z>,
     pub workers: Places<W>,
     pub stems: Stems<W>,
+    /// Memory layouts in which nothing can be learned.
+    pub layouts_lost: u32,
     /// Clones that were decided on; a stem may turn out to serve no more.
     clones_begun: u64,
     pub queue: Queue,
@@ -155,6 +157,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
             zygotes: Places::default(),
             workers: Places::default(),
             stems: Stems::default(),
+            layouts_lost: 0,
             clones_begun: 0,
             queue: Queue::default(),
             health: Health::default(),

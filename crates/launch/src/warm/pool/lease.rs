@@ -379,7 +379,12 @@ impl<M: Make> ActiveRun<'_, M> {
         held.unit.knows = knows;
         held.unit.runs += 1;
         held.unit.audits_due = held.unit.audits_due.saturating_sub(u32::from(audited));
-        if held.unit.process.is_worn(pool.policy.starts_per_zygote) {
+        let is_worn = held.unit.process.is_worn(pool.policy.starts_per_zygote);
+        let is_lost = !is_worn && knows.is_in_the_way && knows.learned == 0 && tool.may_lose_layout();
+        if is_lost {
+            held.unit.process.wear_out();
+        }
+        if is_worn || is_lost {
             return held.retire(Why::Worn);
         }
         held.unit.measure(is_deferred, |bytes| pool.budget.take(bytes));

@@ -86,6 +86,8 @@ pub(crate) trait Zygote: Process {
 /// A persistent process.
 pub(crate) trait Worker: Process {
     fn pid(&self) -> i32;
+    /// Has it, its zygote, and all others with its memory layout be worn from now on.
+    fn wear_out(&mut self);
     /// Starts `spec` in it. Its number may be another one then.
     fn start(&mut self, spec: &Spec<'_>, how: How) -> Result<(), Failure>;
     /// Reaps the process whose memory it has taken over, if there is one.

@@ -26,6 +26,10 @@ use crate::warm::worker::Doubts;
 use crate::warm::{Choice, Clones, OnDoubt, Policy, affinity, exe, key};
 use crate::{Allocators, Reason, Spec, Via};
 
+/// Memory layouts that a runner gives up for a word that seems by chance to lead to the strings of dry runs. About one in a hundred has
+/// such a word, so a tool that has it in more has it by nature.
+const LAYOUTS_LOST_MAX: u32 = 2;
+
 type States<M> = State<<M as Make>::Zygote, <M as Make>::Worker>;
 
 /// One tool.
@@ -374,6 +378,13 @@ impl<M: Make> Tool<M> {
     /// Records whether a run with these arguments has looked at its process number.
     pub(super) fn has_looked(&self, arguments: &Arguments, looked: bool) {
         self.lock().health.foresight.ran(arguments, looked);
+    }
+
+    /// Returns whether a zygote in whose memory layout nothing can be learned is to be replaced.
+    pub(super) fn may_lose_layout(&self) -> bool {
+        let mut state = self.lock();
+        state.layouts_lost += 1;
+        state.layouts_lost <= LAYOUTS_LOST_MAX
     }
 
     /// Counts a clone that was made.

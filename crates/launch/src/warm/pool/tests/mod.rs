@@ -148,6 +148,27 @@ fn a_clone_that_is_unlike_ends_all_clones() {
     assert_eq!((trial.alive(), cloned()), ([1, 3], stems + 1), "no further one");
 }
 
+#[test]
+fn a_layout_in_which_nothing_can_be_learned_is_given_up_but_not_for_ever() {
+    let trial = Trial::new(policy());
+    let spec = spec("a", 0, true);
+    let in_the_way = |learned| knowing(0, Knowledge { learned, is_in_the_way: true, ..Knowledge::default() });
+    for expected in [[1, 0], [1, 0], [1, 1]] {
+        trial.start(&spec).unwrap().run.unwrap().finish(&in_the_way(0));
+        assert_eq!(trial.alive(), expected);
+    }
+    assert_eq!(statistics(&trial).zygotes, 3);
+}
+
+#[test]
+fn a_layout_in_which_something_was_learned_is_kept() {
+    let trial = Trial::new(policy());
+    let spec = spec("a", 0, true);
+    let knows = Knowledge { learned: KNOWS, is_in_the_way: true, ..Knowledge::default() };
+    (0..3).for_each(|_| trial.start(&spec).unwrap().run.unwrap().finish(&knowing(0, knows)));
+    assert_eq!(statistics(&trial).zygotes, 1);
+}
+
 /// A stem of one test's environment would otherwise have its clones replaced after each second run.
 #[test]
 fn a_clone_that_is_outdated_ends_the_stem_and_becomes_another() {
