@@ -41,6 +41,12 @@ void *hs_own_map(size_t size, int flags, int fd)
     return (void *)made;
 }
 
+/* All places that the runtime may take. */
+struct hs_place hs_own_places(void)
+{
+    return (struct hs_place){(char *)FIRST, ALL_END - FIRST};
+}
+
 /* Whether a range meets memory of the runtime's own, or places that it may take. */
 int hs_own_has(uintptr_t from, size_t size)
 {

@@ -129,6 +129,7 @@ HS_HIDDEN const char *hs_maps_next(const char *line, struct hs_mapping *out);
 
 /* own.c */
 HS_HIDDEN void *hs_own_map(size_t size, int flags, int fd);
+HS_HIDDEN struct hs_place hs_own_places(void);
 HS_HIDDEN HS_GENERAL int hs_own_has(uintptr_t from, size_t size);
 
 /* entry.c */

@@ -91,6 +91,8 @@ pub enum Reason {
     LargeRequest,
     /// The working directory or a descriptor is on a file system whose files may depend on the process.
     KernelFiles,
+    /// Its file, or one that it reads before `main`, is on a file system mounted with `strictatime`.
+    AccessTimes,
     /// The program cannot be read.
     Unreadable,
     /// Not an ELF file, or a damaged one.
@@ -200,6 +202,7 @@ impl fmt::Display for Reason {
             Reason::ManyDescriptors => "too many descriptors, or too high numbers",
             Reason::LargeRequest => "arguments and environment are too long",
             Reason::KernelFiles => "the working directory or a descriptor is on a file system that is not on the list",
+            Reason::AccessTimes => "a file of it is on a file system that notes the time of each access (strictatime)",
             Reason::Unreadable => "the program cannot be read",
             Reason::NotElf => "not an ELF file",
             Reason::Script => "a script",

@@ -49,7 +49,7 @@ pub use sys::wait::Change;
 pub use warm::{
     Ahead, Choice, Clones, CpuTime, Nested, OnDoubt, Policy, Retirement, StatCache, Statistics, Stopped,
     ToolStatistics, cache_directory, has_fixed_search, holds_files, is_read_by_libraries,
-    leads_through_made_up, needed_glibc, reports_changes, stamps_changes,
+    leads_through_made_up, needed_glibc, reports_changes, stamps_accesses, stamps_changes,
 };
 
 /// Returns whether this process was started without a standard output.

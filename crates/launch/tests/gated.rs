@@ -173,6 +173,12 @@ fn memory_from_before_main_that_is_changed_is_doubtful() {
     }
 }
 
+/// The runtime's own memory is in that range.
+#[test]
+fn a_wide_range_without_mappings_is_unmapped_as_in_a_fresh_process() {
+    agrees("wide");
+}
+
 #[test]
 fn arguments_are_read_as_the_kernel_reads_them() {
     let tool = tool();

@@ -176,9 +176,7 @@ fn repeat(
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
     let cold = run.again(job, script, Way::Cold);
-    // A FileCheck of the first run that has read another check file than it would have under lit says nothing.
-    let is_void = |ran: &Ran| ran.is_lost || ran.transcript.is_outdated;
-    let decides = |ran: &Ran| !ran.is_interrupted() && !ran.had_no_room() && !is_void(ran);
+    let decides = |ran: &Ran| !ran.is_interrupted() && !ran.had_no_room() && !ran.is_void();
     if decides(&first) && decides(&cold) {
         match (fails(&first.transcript), fails(&cold.transcript)) {
             (true, false) => {

@@ -45,6 +45,12 @@ impl Ran {
         matches!(self.transcript.fault, Some(Fault::Internal(_)))
     }
 
+    /// Returns whether something else than the test may have decided how it ended: a start was lost, or a FileCheck has read
+    /// another check file than it would have under lit.
+    pub(crate) fn is_void(&self) -> bool {
+        self.is_lost || self.transcript.is_outdated
+    }
+
     /// Returns whether the run was ended from outside, so that there is no result.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.transcript.fault == Some(Fault::Interrupted)

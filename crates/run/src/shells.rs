@@ -61,17 +61,22 @@ pub(crate) fn as_asked(script: &Script) -> Option<Script> {
     }
 }
 
+/// Returns whether a run succeeded natively. Its time may not have run out: `! sleep 9` turns the status of a killed command around, but
+/// bash itself would have been killed.
+fn succeeds(transcript: &Transcript) -> bool {
+    let Transcript { run_by, exit_code, timed_out, fault, .. } = transcript;
+    *run_by == RunBy::Native && *exit_code == Some(0) && !timed_out && fault.is_none()
+}
+
 /// Returns whether this run failed natively, and so proves nothing yet.
 pub(crate) fn must_be_confirmed(transcript: &Transcript) -> bool {
-    let is_success = transcript.run_by == RunBy::Native && transcript.exit_code == Some(0);
-    transcript.run_by.is_internal() && !is_success && transcript.fault != Some(Fault::Interrupted)
+    let is_interrupted = transcript.fault == Some(Fault::Interrupted);
+    transcript.run_by.is_internal() && !succeeds(transcript) && !is_interrupted
 }
 
 /// Returns whether a native success would fail the test, because it is expected to fail.
 pub(crate) fn passes_unexpectedly(run: &Run<'_>, job: JobId, attempt: u32, transcript: &Transcript) -> bool {
-    transcript.run_by == RunBy::Native
-        && transcript.exit_code == Some(0)
-        && run.source.would_fail(job, attempt, transcript)
+    succeeds(transcript) && run.source.would_fail(job, attempt, transcript)
 }
 
 /// Records the shell of a first attempt that needs no confirmation.
@@ -110,13 +115,14 @@ pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -
         return Believed::other(native, transcript);
     }
     let native_cold = again(script);
-    if must_be_confirmed(&native.transcript) && native_cold.transcript.exit_code == Some(0) {
+    let passes_cold = native_cold.transcript.exit_code == Some(0) && !native_cold.transcript.timed_out;
+    if must_be_confirmed(&native.transcript) && passes_cold {
         // The shell does not make the difference.
         if native.warm_starts == 0 {
             // A test that fails at first, and not when it is repeated, fails with lit.
             return Believed::first(native);
         }
-        let doubt = (!native.is_lost).then(|| {
+        let doubt = (!native.is_void()).then(|| {
             flaky::report_script(run, job, script, [&native, &native_cold], &must_be_confirmed, true)
         });
         let ran = again(&asked);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::fake::{Ended, FakeExecutor, FakeSource, code, fault, run_job, settings};
+use crate::fake::{Ended, FakeExecutor, FakeSource, code, fault, run_job, settings, timeout};
 use crate::{Checks, RunSettings};
 use hotstart_model::Verdict;
 
@@ -80,6 +80,28 @@ fn a_failure_by_chance_is_no_difference_between_shells() {
     let executor = FakeExecutor::new(vec![native(1)], vec![code(0), native(1), code(1)]);
     let (ended, counts) = ended(false, &executor);
     assert_eq!((ended.verdict(), ended.told.len(), counts.differing), (Verdict::FAIL, 0, 0));
+}
+
+/// `! sleep 9`: the status of the command that was killed is turned around, but bash would have been killed.
+#[test]
+fn a_native_success_that_came_with_the_end_of_its_time_counts_as_bash_has_it() {
+    let mut late = native(0);
+    late.transcript.timed_out = true;
+    let executor = FakeExecutor::new(vec![late], vec![timeout()]);
+    let (ended, counts) = ended(false, &executor);
+    assert_eq!((ended.verdict(), ended.told.len(), executor.runs(Way::Cold)), (Verdict::TIMEOUT, 0, 1));
+    assert_eq!((counts.native, counts.confirmed, counts.differing), (0, 1, 0));
+}
+
+/// Its FileCheck has read a check file that a command of the same pipeline has written since.
+#[test]
+fn a_native_failure_of_an_outdated_filecheck_says_nothing() {
+    let mut outdated = native(1);
+    outdated.transcript.is_outdated = true;
+    outdated.warm_starts = 1;
+    let executor = FakeExecutor::new(vec![outdated], vec![code(0), native(0), code(0)]);
+    let (ended, _) = ended(false, &executor);
+    assert_eq!((ended.verdict(), ended.told.len()), (Verdict::PASS, 0), "{}", ended.message());
 }
 
 /// Such as one that looks for a file outside of its own, and makes it.

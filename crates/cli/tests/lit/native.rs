@@ -56,8 +56,11 @@ fn retries_and_timeouts_are_as_with_bash() {
         "ALLOW_RETRIES: 1\nRUN: echo x >> %t.count && sh -c 'test $(wc -l < %t.count) = 2'\n",
     );
     suite.file("b.test", "RUN: sleep 1000\n");
+    suite.file("c.test", "RUN: ! sleep 1000\n");
+    suite.file("d.test", "RUN: true\nRUN: ! true || ! env A=1 sleep 1000\n");
     let run = suite.run(&["--shell=native", "--timeout=1", "-j2", "."]);
     run.ends_with(1).has("TIMEOUT: t :: b.test").has("FLAKYPASS: t :: a.test");
+    run.has("TIMEOUT: t :: c.test").has("TIMEOUT: t :: d.test");
 }
 
 #[test]

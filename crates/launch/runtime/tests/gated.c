@@ -379,6 +379,15 @@ static void change(const char *what)
     }
 }
 
+/* From below all mappings up to a place below the program, where a fresh process has none. */
+static void wide(void)
+{
+    char *const low = (char *)0x100000;
+    const size_t size = 0x3000ul << 32;
+    show("dropped", madvise(low, size, MADV_DONTNEED) == -1 && errno == ENOMEM);
+    show("unmapped", munmap(low, size));
+}
+
 /* Arguments of which the kernel reads a part only, or that it refuses. */
 static void halves(void)
 {
@@ -531,6 +540,8 @@ int main(int argc, char **argv)
         show("refused", mmap((void *)0x10000000000, 4096, PROT_READ, MAP_PRIVATE | MAP_FIXED, -1, 0) == MAP_FAILED);
     else if (strcmp(how, "change") == 0)
         change(argv[2]);
+    else if (strcmp(how, "wide") == 0)
+        wide();
     else if (strcmp(how, "halves") == 0)
         halves();
     else if (strcmp(how, "blocks") == 0)

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use rustix::fs::StatVfsMountFlags;
 use rustix::io::Errno;
 
 /// What a file's stamps tell: its number, size and times.
@@ -65,6 +66,13 @@ pub fn stamps_changes(path: &Path) -> bool {
 /// Returns whether the file does not exist, or is in a file system that is known to report changes.
 pub fn reports_changes(real: &Path) -> bool {
     stamps_at(real).map_or(true, |stamps| stamps >= Some(Stamps::Reported))
+}
+
+/// Returns whether the kernel may stamp the file at `path` each time that it is read or executed. Then a start that reads no file shows, by
+/// the time of last access. With `relatime`, the default, only the first read after a change is stamped.
+pub fn stamps_accesses(path: &Path) -> bool {
+    let seldom = StatVfsMountFlags::RDONLY | StatVfsMountFlags::NOATIME | StatVfsMountFlags::RELATIME;
+    rustix::fs::statvfs(path).is_ok_and(|found| !found.f_flag.intersects(seldom))
 }
 
 /// Returns what the stamps of the file at `path` tell. `None` if its file system is on no list.

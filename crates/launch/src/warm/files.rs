@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::file_systems::stamps_accesses;
 use super::identity::{self, Aspect, Found, Identity, identify, is_like};
 use super::made_up::way;
 
@@ -149,6 +150,13 @@ impl Files {
                 _ => identity::identify_aspect(&w.path, w.aspect) == w.found,
             })
         })
+    }
+
+    /// Returns whether a cold start would stamp one of the files as read.
+    pub(crate) fn stamp_accesses(&self) -> bool {
+        let is_read = |w: &&Watched| w.aspect == Aspect::File && w.found.is_ok();
+        let mut read = self.watched.iter().filter(is_read);
+        read.any(|w| stamps_accesses(Path::new(OsStr::from_bytes(w.path.to_bytes()))))
     }
 
     /// Returns whether nothing was changed at or after `moment`. A file that changed while a zygote was made may have been

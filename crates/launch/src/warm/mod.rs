@@ -35,7 +35,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use ahead::Ahead;
 pub use eligible::has_fixed_search;
-pub use file_systems::{holds_files, reports_changes, stamps_changes};
+pub use file_systems::{holds_files, reports_changes, stamps_accesses, stamps_changes};
 pub use files::StatCache;
 pub use image::needed_glibc;
 pub use key::is_read_by_libraries;

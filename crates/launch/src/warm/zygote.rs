@@ -244,6 +244,9 @@ impl Zygote {
         if files.shadowed_in(Path::new("/")) || !relative.iter().all(|path| files.shadows(path)) {
             return Err(Reason::RelativePath);
         }
+        if files.stamp_accesses() {
+            return Err(Reason::AccessTimes);
+        }
         self.files = Arc::new(files);
         let kept = observed.map_or(&[][..], |observed| &observed.counts);
         self.counts = counts::addresses(kept, self.pid).ok_or(Reason::KeepsArguments)?;
