@@ -84,13 +84,15 @@ uint64_t hs_python_place(const char *what)
     return hash | 1;
 }
 
-/* Whether the generator of `random` is as its import has left it. An observer gives each generator the same seed. */
+/* Whether the generator of `random` is as its import has left it. An observer gives each generator the same seed. A new one has none yet
+ * with some interpreters (3.9.18). */
 static int is_seeded_by_import(hs_py *generator)
 {
     hs_py *type = hs_py_request.random;
     hs_py *other = hs_py_api.PyObject_CallFunction(type, NULL);
+    const int is_seeded = other && hs_py_api.PyObject_CallMethod(type, "seed", "O", other);
     hs_py *states[2] = {hs_py_api.PyObject_CallMethod(type, "getstate", "O", generator),
-                        other ? hs_py_api.PyObject_CallMethod(type, "getstate", "O", other) : NULL};
+                        is_seeded ? hs_py_api.PyObject_CallMethod(type, "getstate", "O", other) : NULL};
     const int is_same = states[0] && states[1] && hs_py_api.PyObject_RichCompareBool(states[0], states[1], PY_EQUAL) == 1;
     hs_py_api.PyErr_Clear();
     return is_same;
