@@ -364,25 +364,20 @@ static int takes_frames(const struct hs_system_call *call, uintptr_t stack)
            (number == SYS_mremap && call->d & MREMAP_FIXED && has_frames((uintptr_t)call->e, (size_t)call->c, stack));
 }
 
-/* Does what a call asks of a wide range on both sides of the runtime's own memory, where a fresh process has none. */
+/* Unmaps a range, or advises about it: around the runtime's own memory if all of that is in it, where a fresh process has none. */
 static long around_own(const struct hs_system_call *call)
 {
     const struct hs_place own = hs_own_places();
     const uintptr_t own_from = (uintptr_t)own.from, own_to = own_from + own.size;
     const uintptr_t from = (uintptr_t)call->a, to = from + (size_t)call->b;
-    struct hs_system_call part = *call;
-    long result = 0;
-    if (from < own_from) {
-        part.b = (long)(own_from - from);
-        result = hs_mappings_call(&part);
-    }
-    if (to > own_to) {
-        part.a = (long)own_to;
-        part.b = (long)(to - own_to);
-        const long above = hs_mappings_call(&part);
-        result = result ? result : above;
-    }
-    return result;
+    if (from >= own_from || to <= own_to)
+        return hs_mappings_call(call);
+    struct hs_system_call below = *call, above = *call;
+    below.b = (long)(own_from - from);
+    above.a = (long)own_to;
+    above.b = (long)(to - own_to);
+    const long first = hs_mappings_call(&below), second = hs_mappings_call(&above);
+    return first ? first : second;
 }
 
 /* A refusal may be due to what the worker has mapped beside the tool's own memory. The constructors of a library that is opened now are
@@ -400,8 +395,7 @@ static enum hs_call_outcome map(struct hs_system_call *call, uintptr_t stack)
     if (hs_call_is_about_strings(call) || (number == SYS_mmap && call->d & MAP_GROWSDOWN))
         hs_call_mark();
     const int overlaps = number == SYS_mmap && wanted && hs_mappings_overlap((uintptr_t)wanted, (size_t)call->b);
-    const int takes_own = (number == SYS_munmap || number == SYS_madvise) && hs_own_has((uintptr_t)wanted, (size_t)call->b);
-    const long result = takes_own ? around_own(call) : hs_mappings_call(call);
+    const long result = number == SYS_munmap || number == SYS_madvise ? around_own(call) : hs_mappings_call(call);
     /* What was opened for reading only cannot be written there. */
     if (number == SYS_mmap && (call->d & MAP_TYPE) != MAP_PRIVATE && !(call->d & MAP_ANONYMOUS) &&
         (HS_SYS(SYS_fcntl, call->e, F_GETFL) & O_ACCMODE) == O_RDWR)
