@@ -300,11 +300,11 @@ static void draw_dry(uint32_t argc, unsigned turn, int is_learned)
 }
 
 /* Hides all of the stack behind the pages of the arrays, as far as there is nothing but what each run has there; -1 if the kernel does not
- * let it. */
+ * let it. The request's strings go: from a snapshot they would come back for a moment after each run, and others would find them. */
 static int hide_stack(const struct hs_job *job)
 {
     dry.hidden = behind_arrays(job);
-    zero(hs_block.room, dry.hidden);
+    zero(hs_block.room, hs_block.path);
     return HS_SYS(SYS_mprotect, dry.hidden, hs_block.end - dry.hidden, PROT_NONE) == 0 ? 0 : -1;
 }
 

@@ -465,7 +465,7 @@ static void finish(void)
         if (end.differs)
             leave(worker.exit_code);
     }
-    /* The tool's stack has them again. */
+    /* The restored stack has none. */
     hs_strings_hide();
     /* A page that is written becomes a mapping of its own. */
     if (hs_gate_patch())
