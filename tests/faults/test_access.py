@@ -1,4 +1,4 @@
-"""A file system that notes the time of each access (`strictatime`): a test sees there whether a tool was executed."""
+"""A file system that records every access (`strictatime`): there a test sees whether a tool was executed."""
 
 import os
 import unittest
@@ -18,7 +18,7 @@ class Access(Faults):
         wrapper = [*MOUNTER, "sh", "-c", MOUNT, "mount", place, options, self.tool]
         return self.run_suite("-j1", "--verify=0", "--explain", *more, wrapper=wrapper)
 
-    def test_a_start_is_noted(self):
+    def test_a_start_is_recorded(self):
         tool = "%S/mounted/tool"
         for number in range(10):
             self.shtest(f"{number}", *[f"{tool} exit 0"] * 20)
@@ -40,7 +40,7 @@ class Access(Faults):
             self.shtest(f"{number}", "%S/mounted/tool exit 0")
         for mode in WARM:
             with self.subTest(mode):
-                reason = "notes the time of each access"
+                reason = "records every access"
                 self.assertIn(reason, self.on("strictatime", mode).err)
                 self.assertNotIn(reason, self.on("relatime", mode).err)
                 self.check_nothing_left()

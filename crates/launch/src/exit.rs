@@ -202,7 +202,7 @@ impl fmt::Display for Reason {
             Reason::ManyDescriptors => "too many descriptors, or too high numbers",
             Reason::LargeRequest => "arguments and environment are too long",
             Reason::KernelFiles => "the working directory or a descriptor is on a file system that is not on the list",
-            Reason::AccessTimes => "a file of it is on a file system that notes the time of each access (strictatime)",
+            Reason::AccessTimes => "one of its files is on a file system that records every access (strictatime)",
             Reason::Unreadable => "the program cannot be read",
             Reason::NotElf => "not an ELF file",
             Reason::Script => "a script",

@@ -465,7 +465,7 @@ static void finish(void)
         if (end.differs)
             leave(worker.exit_code);
     }
-    /* The restored stack has none. */
+    /* The restored stack has no strings. */
     hs_strings_hide();
     /* A page that is written becomes a mapping of its own. */
     if (hs_gate_patch())

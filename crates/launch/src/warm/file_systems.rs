@@ -68,11 +68,11 @@ pub fn reports_changes(real: &Path) -> bool {
     stamps_at(real).map_or(true, |stamps| stamps >= Some(Stamps::Reported))
 }
 
-/// Returns whether the kernel may stamp the file at `path` each time that it is read or executed. Then a start that reads no file shows, by
-/// the time of last access. With `relatime`, the default, only the first read after a change is stamped.
+/// Returns whether the kernel may record each access to the file at `path` (`strictatime`). There the time of last access shows whether a
+/// start has read the file. With `relatime`, the default, the kernel records the first access after a change.
 pub fn stamps_accesses(path: &Path) -> bool {
     let seldom = StatVfsMountFlags::RDONLY | StatVfsMountFlags::NOATIME | StatVfsMountFlags::RELATIME;
-    rustix::fs::statvfs(path).is_ok_and(|found| !found.f_flag.intersects(seldom))
+    !rustix::fs::statvfs(path).is_ok_and(|found| found.f_flag.intersects(seldom))
 }
 
 /// Returns what the stamps of the file at `path` tell. `None` if its file system is on no list.

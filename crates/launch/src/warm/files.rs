@@ -152,7 +152,7 @@ impl Files {
         })
     }
 
-    /// Returns whether a cold start would stamp one of the files as read.
+    /// Returns whether the kernel may record that a cold start has read one of the files.
     pub(crate) fn stamp_accesses(&self) -> bool {
         let is_read = |w: &&Watched| w.aspect == Aspect::File && w.found.is_ok();
         let mut read = self.watched.iter().filter(is_read);

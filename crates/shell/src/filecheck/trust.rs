@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use hotstart_filecheck::Dialect;
-use hotstart_launch::stamps_accesses;
+use hotstart_launch::{Reason, stamps_accesses};
 use hotstart_model::Environment;
 use serde::{Deserialize, Serialize};
 
@@ -35,9 +35,6 @@ const FIRST_USES_OF_SCRIPT: u32 = 8;
 
 /// The reason to run a FileCheck that the battery has not tested.
 pub(super) const NOT_YET: &str = "not put to the test yet";
-
-/// The reason to run one that reads files of which each access is stamped.
-const NOTED: &str = "a file of it is on a file system that notes the time of each access (strictatime)";
 
 /// A FileCheck, as a call names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -167,7 +164,7 @@ impl State {
     fn settled(tool: &Tool, mut verdict: Verdict) -> State {
         let is_read = |mark: &&Mark| matches!(mark.aspect, Aspect::Target | Aspect::Itself);
         if verdict.marks.iter().filter(is_read).any(|mark| stamps_accesses(&mark.path)) {
-            verdict.refusal.get_or_insert_with(|| NOTED.to_owned());
+            verdict.refusal.get_or_insert_with(|| Reason::AccessTimes.to_string());
         }
         let hash = question::about(tool, &verdict.marks);
         State::Settled(verdict, hash)

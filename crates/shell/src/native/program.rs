@@ -25,7 +25,7 @@ const OF_NOT: [&[u8]; 2] = [b"unable to find `", b"' in PATH"];
 const NOT_MAX: u64 = 64 << 20;
 
 const OWN: Refusal = "a program of the suite's own in the place of `env` or of a builtin";
-const NOTED: Refusal = "`env` or `not` on a file system that notes the time of each access";
+const RECORDED: Refusal = "`env` or `not` on a file system that records every access";
 const OTHER_NOT: Refusal = "`not` that may not be the program";
 
 /// The files that names without a slash have meant in a script. bash looks a name up once, this shell each time.
@@ -64,7 +64,7 @@ pub(super) fn file_of_prefix(name: &str, path: &str) -> Result<String, Refusal> 
         "not" => which(name, path).filter(|file| is_llvms_not(file)).ok_or(OTHER_NOT)?,
         _ => system_file(name, path)?,
     };
-    if stamps_accesses(Path::new(&file)) { Err(NOTED) } else { Ok(file) }
+    if stamps_accesses(Path::new(&file)) { Err(RECORDED) } else { Ok(file) }
 }
 
 /// Whether this file is LLVM's `not`: a native program with its messages that turns statuses around.

@@ -78,7 +78,7 @@ pub(super) struct State<Z, W> {
     pub zygotes: Places<Z>,
     pub workers: Places<W>,
     pub stems: Stems<W>,
-    /// Memory layouts in which nothing can be learned.
+    /// Number of memory layouts that were found to be such that nothing can be learned in them.
     pub layouts_lost: u32,
     /// Clones that were decided on; a stem may turn out to serve no more.
     clones_begun: u64,
