@@ -31,6 +31,7 @@ class Project:
 
 CMAKE = (
     "cmake", "-S", "{source}", "-B", ".", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=", "-DBUILD_TESTING=OFF",
+    "-DCMAKE_C_COMPILER_LAUNCHER={launcher}", "-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}",
     "-DCMAKE_C_COMPILER={cc}", "-DCMAKE_EXE_LINKER_FLAGS=--ld-path={ld}", "-DCMAKE_SHARED_LINKER_FLAGS=--ld-path={ld}",
 )  # fmt: skip
 CURL_WITHOUT = ("CURL_ENABLE_SSL", "CURL_ZLIB", "USE_LIBIDN2", "USE_NGHTTP2", "CURL_USE_LIBSSH2", "CURL_USE_LIBPSL",
@@ -58,10 +59,10 @@ PROJECTS = {
 
 
 class Setup:
-    """Where everything is."""
+    """Where everything is. With `is_cached`, compilers are run by ccache with an empty cache, and ccache runs the client."""
 
-    def __init__(self, directory, hotstart, llvm, jobs, repository):
-        self.directory, self.hotstart, self.jobs = directory, hotstart, jobs
+    def __init__(self, directory, hotstart, llvm, jobs, repository, is_cached=False):
+        self.directory, self.hotstart, self.jobs, self.is_cached = directory, hotstart, jobs, is_cached
         self.llvm = llvm or llvm_tree_bin(repository)
         self.links, self.server = os.path.join(directory, "links"), os.path.join(directory, "server")
         os.makedirs(directory, exist_ok=True)
@@ -71,19 +72,29 @@ class Setup:
             raise SetupError("hotstart exec --install failed")
 
     def tool(self, kind, name):
-        return os.path.join(self.links if kind == "hot" else self.llvm, name)
+        is_link = kind == "hot" and not self.is_cached
+        return os.path.join(self.links if is_link else self.llvm, name)
 
     def environment(self, kind):
         path = [self.llvm, os.environ.get("PATH", "")]
         if kind == "hot":
             path.insert(0, self.links)
         # The same variables for both, so that what records its environment records the same.
-        return dict(os.environ, PATH=":".join(path), HOTSTART_EXEC_DIR=self.server)
+        own = {"HOTSTART_EXEC_DIR": self.server}
+        if self.is_cached:
+            own |= ccache_variables(os.path.join(self.directory, "ccache"), os.path.join(self.links, "hotstart-exec"), kind == "hot")
+        return {**os.environ, "PATH": ":".join(path), **own}
 
     def ask(self, question):
         command = [self.hotstart, "server", question]
         done = subprocess.run(command, env=self.environment("hot"), stdout=subprocess.PIPE, text=True)
         return done.stdout if done.returncode == 0 else ""
+
+
+def ccache_variables(place, client, is_hot):
+    """Settings of ccache: its cache, and the client before each preprocessor and compiler that it runs."""
+    prefix = client if is_hot else ""
+    return {"CCACHE_DIR": place, "CCACHE_PREFIX": prefix, "CCACHE_PREFIX_CPP": prefix}
 
 
 def llvm_tree_bin(repository):
@@ -120,6 +131,7 @@ def command(words, project, level, kind, setup):
     """The words with their places filled in."""
     values = {
         "source": os.path.join(setup.directory, "src", project.name), "level": level, "jobs": setup.jobs,
+        "launcher": "ccache" if setup.is_cached else "",
         "cc": setup.tool(kind, "clang"), "cxx": setup.tool(kind, "clang++"), "ld": setup.tool(kind, "ld.lld"),
     }  # fmt: skip
     return [word.format(**values) for word in words]
@@ -130,7 +142,8 @@ def build(project, level, kind, setup):
     setup.ask("stop")
     # Both kinds in the same place, as paths get into object files.
     place = os.path.join(setup.directory, "build", project.name)
-    shutil.rmtree(place, ignore_errors=True)
+    for old in (place, os.path.join(setup.directory, "ccache")):
+        shutil.rmtree(old, ignore_errors=True)
     os.makedirs(place)
     costs = {"kind": kind}
     before = (0, 0)

@@ -96,7 +96,7 @@ class Ccache:
             subprocess.run(["make", "-C", "src", "clean"], cwd=setup.place, **quiet)
 
     def commands(self, setup, hot):
-        own = {"CCACHE_DIR": os.path.join(setup.place, "ccache"), "CCACHE_PREFIX": setup.client if hot else ""}
+        own = buildtree.ccache_variables(os.path.join(setup.place, "ccache"), setup.client, hot)
         words = [word.replace("CC=gcc", "CC=ccache /usr/bin/gcc").format(jobs=setup.jobs) for word in LUA]
         return [words], own
 
@@ -119,14 +119,14 @@ class RustUi:
         if not os.path.exists(chosen):
             choose(setup, source(setup, "rustc", "src/test/ui"), chosen)
         os.makedirs(setup.place)
-        rustc = [setup.client, toolchain("rustc")] if hot else [toolchain("rustc")]
         with open(chosen) as lines, open(os.path.join(setup.place, "commands"), "w") as out:
             for number, line in enumerate(lines):
                 edition, path = line.split()
-                print(*rustc, *options(number, edition, path), file=out)
+                print(*options(number, edition, path), file=out)
 
     def commands(self, setup, hot):
-        return [["xargs", "-a", "commands", "-P", str(setup.jobs), "-L", "1", "env"]], {}
+        rustc = [setup.client, toolchain("rustc")] if hot else [toolchain("rustc")]
+        return [["xargs", "-a", "commands", "-P", str(setup.jobs), "-L", "1", *rustc]], {}
 
 
 def options(number, edition, path):

@@ -73,14 +73,16 @@ fn parse(words: &[OsString]) -> Result<Options, String> {
 fn read(options: &Options) -> Result<Vec<Entry>, String> {
     let name = options.database.display();
     let text = std::fs::read(&options.database).map_err(|error| format!("cannot read '{name}': {error}"))?;
-    let value: Value = serde_json::from_slice(&text).map_err(|error| format!("'{name}': {error}"))?;
+    // Tools on Windows begin their files with a byte order mark.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
+    let value: Value = serde_json::from_slice(text).map_err(|error| format!("'{name}': {error}"))?;
     let list = value.as_array().ok_or_else(|| format!("'{name}' is not a list of entries"))?;
     let pattern = options.filter.as_deref().map(Pattern::new).transpose();
     let pattern = pattern.map_err(|error| format!("--filter: {error}"))?;
     let mut entries = Vec::new();
     for (at, value) in list.iter().enumerate() {
         let entry = entry(value).ok_or_else(|| {
-            format!("'{name}', entry {at}: it needs 'directory', 'file', and 'command' or 'arguments'")
+            format!("'{name}', entry {at}: it needs 'directory', 'file', and a program in 'command' or 'arguments'")
         })?;
         let wanted = pattern.as_ref().map_or(Ok(true), |pattern| pattern.is_match(&entry.file));
         if wanted.map_err(|error| format!("--filter: {error}"))? {
@@ -162,7 +164,7 @@ fn run_all(entries: &[Entry], jobs: usize) -> ExitCode {
     let watched = watch.spawn(move || {
         let how = signals::wait_for_stop();
         *told.lock().expect("no panic while locked") = Some(how);
-        stop.stop();
+        stop.stop(how.signal());
     });
     let is_terminal = std::io::stderr().is_terminal();
     let progress = Progress { entries, err: Sink::stderr(), is_terminal, done: 0, failed: Vec::new() };
@@ -174,11 +176,12 @@ fn run_all(entries: &[Entry], jobs: usize) -> ExitCode {
             progress.lock().expect("no panic while locked").note(outcome);
         }
     };
-    let ran = watched.map(drop).and_then(|()| batch.run(&commands, jobs, &ended));
-    match *stopped.lock().expect("no panic while locked") {
-        Some(signals::Stop::Interrupt) => signals::die_of_interrupt(),
-        Some(signals::Stop::Terminate(signal)) => signals::die_of(signal),
-        None => {}
+    let ran = watched.and_then(|watched| batch.run(&commands, jobs, &ended).map(|()| watched));
+    let stopped = *stopped.lock().expect("no panic while locked");
+    if let Some(how) = stopped {
+        // The other thread may still end what the commands have left.
+        let _ = ran.map(std::thread::JoinHandle::join);
+        signals::die_of(how.signal());
     }
     let mut progress = progress.into_inner().expect("no panic while locked");
     if let Err(error) = ran {

@@ -10,6 +10,7 @@
 #include "system.h"
 
 #define ENOENT 2
+#define ENOEXEC 8
 
 static const char usage[] =
     "usage: hotstart-exec [--] COMMAND [ARGUMENTS]\n"
@@ -28,6 +29,18 @@ static __attribute__((noreturn)) void fail(const struct command *command, long e
     leave(error == -ENOENT ? 127 : 126);
 }
 
+/* A file without a head that the kernel knows is a script of /bin/sh for execvp(3), and so for make, env and ccache. A tool's own exec of
+ * such a file fails. */
+static long run_as_script(struct command *command)
+{
+    /* What precedes the command's words on the stack is not needed any more. */
+    char **argv = command->argv - 1;
+    argv[0] = (char *)"/bin/sh";
+    argv[1] = (char *)command->program;
+    sys(__NR_execve, argv[0], argv, command->envp);
+    return -ENOEXEC;
+}
+
 void run_cold(struct command *command, const char *why)
 {
     uint64_t mask = command->mask;
@@ -40,7 +53,8 @@ void run_cold(struct command *command, const char *why)
         if (command->taken >> (number - 1) & 1)
             sys(__NR_kill, sys(__NR_getpid), number);
     sys(__NR_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
-    fail(command, sys(__NR_execve, command->program, command->argv, command->envp));
+    long error = sys(__NR_execve, command->program, command->argv, command->envp);
+    fail(command, error == -ENOEXEC && !command->server ? run_as_script(command) : error);
 }
 
 /* Fills in what to run; returns whether it was called by its own name. */

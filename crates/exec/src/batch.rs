@@ -10,8 +10,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 use hotstart_launch::{EnvBlock, Group, Launcher, Spec, StartError};
 use hotstart_model::Status;
@@ -40,19 +41,38 @@ pub struct Outcome {
     pub output: Vec<u8>,
 }
 
+/// How long commands have to clean up after a stop, before they are killed.
+const TO_CLEAN_UP: Duration = Duration::from_secs(2);
+
 /// A run of commands, which another thread can stop.
 #[derive(Debug, Default)]
 pub struct Batch {
     running: Mutex<Vec<Group>>,
-    stopped: AtomicBool,
+    /// Signalled when a command has ended.
+    ended: Condvar,
+    /// The signal by which the run was stopped; 0 while it goes on.
+    stopped: AtomicI32,
     next: AtomicUsize,
 }
 
 impl Batch {
-    /// Ends the running commands and starts no more.
-    pub fn stop(&self) {
-        self.stopped.store(true, Ordering::SeqCst);
-        self.running.lock().expect("no panic while locked").iter().for_each(Group::kill);
+    /// Starts no more commands and ends the running ones: by `signal`, as a terminal would, since compilers remove their unfinished files
+    /// then. What is left after a while is killed.
+    pub fn stop(&self, signal: i32) {
+        self.stopped.store(signal, Ordering::SeqCst);
+        let running = self.running.lock().expect("no panic while locked");
+        let groups = running.clone();
+        groups.iter().for_each(|group| group.pass_on(signal));
+        let waited = self.ended.wait_timeout_while(running, TO_CLEAN_UP, |running| !running.is_empty());
+        drop(waited.expect("no panic while locked"));
+        for group in groups {
+            group.kill();
+            group.end_left();
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst) != 0
     }
 
     /// Runs the commands, `jobs` at a time. Calls `ended` after each one, from several threads.
@@ -88,7 +108,7 @@ impl Batch {
                 return;
             }
             let index = self.next.fetch_add(1, Ordering::SeqCst);
-            let command = commands.get(index).filter(|_| !self.stopped.load(Ordering::SeqCst));
+            let command = commands.get(index).filter(|_| !self.is_stopped());
             if let Some(command) = command {
                 ended(self.run_one(index, command, starter));
             }
@@ -106,15 +126,21 @@ impl Batch {
         let group = Group::new();
         self.running.lock().expect("no panic while locked").push(group.clone());
         // A later stop finds the group in the list. After an earlier one, the killed group starts nothing.
-        if self.stopped.load(Ordering::SeqCst) {
+        if self.is_stopped() {
             group.kill();
         }
-        let (status, output) = match starter.run(command, &group) {
+        let begun = || match self.stopped.load(Ordering::SeqCst) {
+            0 => {}
+            // The stop may have looked before the process was there.
+            signal => group.pass_on(signal),
+        };
+        let (status, output) = match starter.run(command, &group, &begun) {
             Ok((status, output)) => (Some(status), output),
             Err(error) => (None, format!("{error}\n").into_bytes()),
         };
         let mut running = self.running.lock().expect("no panic while locked");
         running.retain(|other| !other.is_same(&group));
+        self.ended.notify_all();
         Outcome { index, status, output }
     }
 }
@@ -128,7 +154,8 @@ struct Starter {
 }
 
 impl Starter {
-    fn run(&self, command: &Command, group: &Group) -> io::Result<(Status, Vec<u8>)> {
+    /// Runs a command to its end; calls `begun` once its process is in the group.
+    fn run(&self, command: &Command, group: &Group, begun: &dyn Fn()) -> io::Result<(Status, Vec<u8>)> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         let flags = rustix::fs::MemfdFlags::CLOEXEC;
         let mut output = File::from(rustix::fs::memfd_create("hotstart-output", flags)?);
@@ -144,7 +171,9 @@ impl Starter {
             ..Spec::plain(&self.client, NAME.into(), self.env.clone(), &null)
         };
         let started = |error: StartError| io::Error::other(error.to_string());
-        let status = self.launcher.start(&spec, group).map_err(started)?.wait().status;
+        let running = self.launcher.start(&spec, group).map_err(started)?;
+        begun();
+        let status = running.wait().status;
         let mut text = Vec::new();
         output.rewind()?;
         output.read_to_end(&mut text)?;

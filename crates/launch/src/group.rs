@@ -45,6 +45,13 @@ impl State {
     }
 }
 
+/// Sends a signal to a process that has not been reaped; if `all`, to its process group, unless that is the runner's own.
+fn send((pid, pgid): (i32, i32), signal: i32, all: bool) {
+    // A new fork may not have joined its group yet.
+    let all = all && pgid > 0 && sys::wait::is_in_group(pid, pgid);
+    sys::wait::signal(if all { -pgid } else { pid }, signal);
+}
+
 impl Group {
     /// Creates a group without processes.
     pub fn new() -> Self {
@@ -154,11 +161,15 @@ impl Group {
     /// Sends a signal to one process of the job; if `all`, to its process group.
     pub(crate) fn signal(&self, pid: i32, signal: i32, all: bool) {
         let state = self.state.lock().expect("no panic while locked");
-        for &(pid, pgid) in state.live.iter().filter(|(live, _)| *live == pid) {
-            // A new fork may not have joined its group yet.
-            let all = all && pgid > 0 && sys::wait::is_in_group(pid, pgid);
-            sys::wait::signal(if all { -pgid } else { pid }, signal);
-        }
+        let live = state.live.iter().filter(|(live, _)| *live == pid);
+        live.for_each(|&process| send(process, signal, all));
+    }
+
+    /// Sends a signal to every process of the job, and to what these have started in their process group. Unlike [`Group::kill`], it lets
+    /// them clean up.
+    pub fn pass_on(&self, signal: i32) {
+        let state = self.state.lock().expect("no panic while locked");
+        state.live.iter().for_each(|&process| send(process, signal, true));
     }
 
     /// Returns whether [`Group::kill`] was called.

@@ -22,6 +22,16 @@ pub enum Stop {
     Terminate(i32),
 }
 
+impl Stop {
+    /// Returns the signal's number.
+    pub fn signal(self) -> i32 {
+        match self {
+            Stop::Interrupt => libc::SIGINT,
+            Stop::Terminate(signal) => signal,
+        }
+    }
+}
+
 /// Takes over the stop signals. Call it in `main` before any thread is started. A write beyond the limit on file size
 /// (SIGXFSZ) becomes an error of the writer. Children get the default action of that signal.
 pub fn take_over() {

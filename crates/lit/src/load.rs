@@ -22,7 +22,7 @@ use crate::probe::{About, Probe, ProbeError, State, SuiteRef};
 use crate::select::{self, Selection};
 use crate::settings::Settings;
 use crate::suite::{Suite, Test};
-use crate::times::Times;
+use crate::times::{Recalled, Times};
 use crate::{order, tmp_dir};
 
 /// Everything that is known before the first test runs.
@@ -42,6 +42,8 @@ pub struct Discovered {
     pub counts: Counts,
     /// Time that discovery took.
     pub timing: Timing,
+    /// The times of the last runs.
+    pub times: Recalled,
     groups: HashMap<u32, String>,
     /// Origins of the configs, indexed by their numbers.
     origins: Vec<Option<Arc<Origin>>>,
@@ -118,7 +120,7 @@ pub fn load_in<'g>(
         discover::discover(&mut probe, starter, settings, dialect, tmp_dir.as_deref(), events)?;
     voice.warnings = warnings + state.warnings;
     voice.given_up = given_up;
-    recall_times(&suites, &mut tests, &mut voice);
+    let times = recall_times(&suites, &mut tests, &mut voice);
     order::arrange(&mut tests, settings.order);
     let (selection, note) = select::select(&tests, settings).map_err(|error| filter_error("", &error))?;
     note.into_iter().for_each(|note| voice.note(note));
@@ -144,6 +146,7 @@ pub fn load_in<'g>(
         verdicts,
         counts,
         timing,
+        times,
         groups,
         origins,
         settings: settings_found,
@@ -197,8 +200,8 @@ fn filter_error(pattern: &str, error: &Exception) -> LoadError {
     LoadError::Filter { pattern: pattern.to_owned(), reason: error.message.clone() }
 }
 
-/// Sets the results of the tests' last runs. Abandons a suite whose record cannot be read, as lit stops there.
-fn recall_times(suites: &[Arc<Suite>], tests: &mut Vec<Test>, voice: &mut Voice<'_>) {
+/// Sets the results of the tests' last runs, and returns them. Abandons a suite whose record cannot be read, as lit stops there.
+fn recall_times(suites: &[Arc<Suite>], tests: &mut Vec<Test>, voice: &mut Voice<'_>) -> Recalled {
     let mut times = HashMap::new();
     for suite in suites {
         match Times::read(suite) {
@@ -210,6 +213,7 @@ fn recall_times(suites: &[Arc<Suite>], tests: &mut Vec<Test>, voice: &mut Voice<
         }
     }
     order::recall(tests, &times);
+    Recalled::new(times)
 }
 
 /// Computes the groups of tests whose configs have a function for them. Keys are places in the list of all tests.

@@ -2,12 +2,14 @@
 //!
 //! lit and hotstart read each other's files, so the format is lit's to the byte (docs/reference/lit-compat.md, 1.5).
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::hash::BuildHasher;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hashbrown::{DefaultHashBuilder, HashTable, hash_table};
@@ -20,10 +22,11 @@ const FILE: &str = ".lit_test_times.txt";
 
 /// The content of a file of times, in its order.
 ///
-/// A build tree's file has a line for each test that ever ran there. Each run, also of a single test, reads it twice and
-/// writes it once. So its text is kept whole, and unchanged parts are copied.
+/// A build tree's file has a line for each test that ever ran there, and each run needs it, also that of a single test. So its text is kept
+/// whole, lines are read only as far as necessary, and unchanged parts are copied.
 #[derive(Debug, Default)]
 pub struct Times {
+    source: Option<Source>,
     /// The file's text, followed by the paths that were added.
     text: String,
     entries: Vec<Entry>,
@@ -36,9 +39,61 @@ pub struct Times {
 struct Entry {
     /// Range in the text, like the next field.
     path: Range<usize>,
-    /// The whole line, if it is already in its final form.
-    written: Option<Range<usize>>,
-    seconds: f64,
+    time: Time,
+}
+
+#[derive(Debug)]
+enum Time {
+    /// It is in the text, at the start of this line, which is already in its final form.
+    Written(Range<usize>),
+    Seconds(f64),
+}
+
+/// A file, as it was when it was read.
+#[derive(Debug, PartialEq, Eq)]
+struct Source {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    length: u64,
+    changed: (i64, i64),
+}
+
+impl Source {
+    fn new(path: &Path, metadata: &Metadata) -> Source {
+        Source {
+            path: path.to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            length: metadata.len(),
+            changed: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
+
+/// The times of the last runs, by the indices of their suites, kept for when the new ones are recorded.
+#[derive(Debug, Default)]
+pub struct Recalled(Mutex<HashMap<usize, Times>>);
+
+impl Recalled {
+    pub(crate) fn new(times: HashMap<usize, Times>) -> Recalled {
+        Recalled(Mutex::new(times))
+    }
+
+    /// Takes a suite's times, if its file is still the one that was read.
+    fn take(&self, suite: &Suite) -> Option<Times> {
+        let times = self.0.lock().expect("no panic while locked").remove(&suite.index)?;
+        (times.source == source(suite)).then_some(times)
+    }
+}
+
+/// Returns a suite's file of times; `None` if there is none.
+fn source(suite: &Suite) -> Option<Source> {
+    let found = |root: &PathBuf| {
+        let path = root.join(FILE);
+        fs::metadata(&path).ok().map(|metadata| Source::new(&path, &metadata))
+    };
+    [&suite.exec_root, &suite.source_root].into_iter().find_map(found)
 }
 
 /// Error: a file of times with malformed lines.
@@ -59,14 +114,14 @@ impl Malformed {
 impl Times {
     /// Reads a suite's file. A missing file is empty.
     pub fn read(suite: &Suite) -> Result<Times, Malformed> {
-        let roots = [&suite.exec_root, &suite.source_root];
-        let Some(path) = roots.iter().map(|root| root.join(FILE)).find(|path| path.exists()) else {
-            return Ok(Times::default());
-        };
-        let Ok(bytes) = fs::read(&path) else { return Err(Malformed(path)) };
+        let Some(source) = source(suite) else { return Ok(Times::default()) };
+        let Ok(bytes) = fs::read(&source.path) else { return Err(Malformed(source.path)) };
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        Times::parse(text).ok_or(Malformed(path))
+        match Times::parse(text) {
+            Some(times) => Ok(Times { source: Some(source), ..times }),
+            None => Err(Malformed(source.path)),
+        }
     }
 
     fn parse(text: String) -> Option<Times> {
@@ -78,20 +133,10 @@ impl Times {
         for whole in text.split_inclusive('\n') {
             let start = next;
             next += whole.len();
-            let line = text::strip_start(whole.trim_end_matches(['\n', '\r']));
-            let (number, rest) = line.split_once(text::is_space)?;
-            let path = text::strip_start(rest);
-            if path.is_empty() {
-                return None;
-            }
-            let seconds = number.parse().ok()?;
-            let is_as_written = whole.len() == number.len() + path.len() + 2
-                && whole.ends_with('\n')
-                && whole.as_bytes()[number.len()] == b' '
-                && is_exponential(number);
-            let end = start + whole.trim_end_matches(['\n', '\r']).len();
-            let entry =
-                Entry { path: end - path.len()..end, written: is_as_written.then_some(start..next), seconds };
+            let entry = match path_of_written(whole.as_bytes()) {
+                Some(path) => Entry { path: start + path..next - 1, time: Time::Written(start..next) },
+                None => odd_line(start, whole)?,
+            };
             times.put(&text, entry);
         }
         times.text = text;
@@ -102,7 +147,10 @@ impl Times {
     pub fn get(&self, path: &str) -> Option<f64> {
         let is_it = |&place: &u32| self.text[self.entries[place as usize].path.clone()] == *path;
         let place = self.places.find(self.hasher.hash_one(path), is_it)?;
-        Some(self.entries[*place as usize].seconds)
+        match &self.entries[*place as usize].time {
+            Time::Seconds(seconds) => Some(*seconds),
+            Time::Written(line) => self.text[line.clone()].split(' ').next()?.parse().ok(),
+        }
     }
 
     /// Returns whether no times are known.
@@ -114,7 +162,7 @@ impl Times {
         let start = self.text.len();
         self.text.push_str(path);
         let text = std::mem::take(&mut self.text);
-        self.put(&text, Entry { path: start..text.len(), written: None, seconds });
+        self.put(&text, Entry { path: start..text.len(), time: Time::Seconds(seconds) });
         self.text = text;
     }
 
@@ -129,9 +177,14 @@ impl Times {
         );
         match found {
             hash_table::Entry::Occupied(place) => {
-                let old = &mut entries[*place.get() as usize];
-                old.seconds = entry.seconds;
-                old.written = None;
+                let seconds = match entry.time {
+                    Time::Seconds(seconds) => seconds,
+                    // The path of the first line stays.
+                    Time::Written(line) => {
+                        text[line].split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0.0)
+                    }
+                };
+                entries[*place.get() as usize].time = Time::Seconds(seconds);
             }
             hash_table::Entry::Vacant(place) => {
                 place.insert(entries.len() as u32);
@@ -142,27 +195,53 @@ impl Times {
 
     fn render(&self) -> String {
         let mut text = String::with_capacity(self.text.len() + self.entries.len());
-        for entry in &self.entries {
-            if let Some(line) = &entry.written {
-                text.push_str(&self.text[line.clone()]);
-                continue;
+        // Lines next to each other are copied together.
+        let mut copied = 0..0;
+        for Entry { path, time } in &self.entries {
+            match time {
+                Time::Written(line) if line.start == copied.end => copied.end = line.end,
+                Time::Written(line) => {
+                    text.push_str(&self.text[std::mem::replace(&mut copied, line.clone())])
+                }
+                Time::Seconds(seconds) => {
+                    text.push_str(&self.text[std::mem::take(&mut copied)]);
+                    push_exponential(&mut text, *seconds);
+                    text.push(' ');
+                    text.push_str(&self.text[path.clone()]);
+                    text.push('\n');
+                }
             }
-            push_exponential(&mut text, entry.seconds);
-            text.push(' ');
-            text.push_str(&self.text[entry.path.clone()]);
-            text.push('\n');
         }
+        text.push_str(&self.text[copied]);
         text
     }
 }
 
+/// Returns where the path begins in a line that is as lit writes it. `None` for others, and if in doubt.
+fn path_of_written(line: &[u8]) -> Option<usize> {
+    let length = 12 + usize::from(line.first() == Some(&b'-'));
+    let (number, rest) = line.split_at_checked(length)?;
+    let [b' ', b'!'..=b'~', .., last, b'\n'] = rest else { return None };
+    (is_exponential(number) && *last != b'\r').then_some(length + 1)
+}
+
+/// Reads a line of another form, which begins at `start` of the text. `None` if it is malformed.
+fn odd_line(start: usize, whole: &str) -> Option<Entry> {
+    let line = whole.trim_end_matches(['\n', '\r']);
+    let end = start + line.len();
+    let (number, rest) = text::strip_start(line).split_once(text::is_space)?;
+    let path = text::strip_start(rest);
+    let seconds = number.parse().ok()?;
+    (!path.is_empty()).then_some(Entry { path: end - path.len()..end, time: Time::Seconds(seconds) })
+}
+
 /// Returns whether C's `%e` would write the number with the same characters. All digits of such a number survive a round
 /// trip; exponents of three digits are left to [`push_exponential`].
-fn is_exponential(number: &str) -> bool {
-    let digits = number.strip_prefix('-').unwrap_or(number).as_bytes();
+fn is_exponential(number: &[u8]) -> bool {
+    let digits = number.strip_prefix(b"-").unwrap_or(number);
     let [first, b'.', middle @ .., b'e', b'+' | b'-', tens, ones] = digits else { return false };
     let are_digits = middle.len() == 6 && middle.iter().chain([first, tens, ones]).all(u8::is_ascii_digit);
-    are_digits && !number.ends_with("e-00") && (*first != b'0' || digits == b"0.000000e+00")
+    are_digits && !number.ends_with(b"e-00") && (*first != b'0' || digits == b"0.000000e+00")
 }
 
 /// Appends a number as C's `%e` does.
@@ -180,10 +259,12 @@ fn push_exponential(text: &mut String, value: f64) {
     let _ = write!(text, "{mantissa}e{sign}{:02}", exponent.abs());
 }
 
-/// Adds the times of finished tests to their suites' files. Returns warnings about files that cannot be written.
+/// Adds the times of finished tests to their suites' files, which are read again if they are not as they were recalled. Returns warnings
+/// about files that cannot be written.
 pub fn record<'t>(
     finished: impl Iterator<Item = (&'t Test, Duration, bool)>,
     dialect: Dialect,
+    recalled: &Recalled,
 ) -> Result<Vec<Diagnostic>, Malformed> {
     let mut by_root: Vec<(&Path, Times)> = Vec::new();
     // Tests of a suite are consecutive; comparing paths for each would take longer than all the rest.
@@ -195,7 +276,8 @@ pub fn record<'t>(
         let place = match same.or_else(known) {
             Some(place) => place,
             None => {
-                by_root.push((&suite.exec_root, Times::read(suite)?));
+                let times = recalled.take(suite).map_or_else(|| Times::read(suite), Ok)?;
+                by_root.push((&suite.exec_root, times));
                 by_root.len() - 1
             }
         };
@@ -258,6 +340,24 @@ mod tests {
             " 1.234567e-02 a\n0.000000e-05 b\r\n1.5\tc\n2.500000e+00  d\n01.00000e+00 e\n1.000000e-00 f";
         let even = "1.234567e-02 a\n0.000000e+00 b\n1.500000e+00 c\n2.500000e+00 d\n1.000000e+00 e\n1.000000e+00 f\n";
         assert_eq!(parse(odd).unwrap().render(), even);
+    }
+
+    #[test]
+    fn lines_are_copied_around_those_that_change() {
+        let line = |seconds: u32, path: &str| format!("{seconds}.000000e+00 {path}\n");
+        let all: String = (0..9).map(|i| line(i, &format!("dir/test-{i}"))).collect();
+        for changed in 0..1 << 9 {
+            let (mut times, mut expected) = (parse(&all).unwrap(), String::new());
+            for i in 0..9 {
+                let (path, is_changed) = (format!("dir/test-{i}"), changed >> i & 1 == 1);
+                if is_changed {
+                    times.set(&path, 7.0);
+                }
+                assert_eq!(times.get(&path), Some(if is_changed { 7.0 } else { f64::from(i) }));
+                expected += &line(if is_changed { 7 } else { i }, &path);
+            }
+            assert_eq!(times.render(), expected);
+        }
     }
 
     #[test]

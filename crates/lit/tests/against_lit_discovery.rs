@@ -15,7 +15,7 @@ use hotstart_lit::load::{Discovered, LoadError, load};
 use hotstart_lit::probe::ProbeError;
 use hotstart_lit::settings::Settings;
 use hotstart_lit::suite::Test;
-use hotstart_lit::times::record;
+use hotstart_lit::times::{Recalled, record};
 use hotstart_model::{
     Diagnostic, Dialect, Event, Events, JobId, JobSource, Severity, Transcript, Verdict, Work,
 };
@@ -484,9 +484,21 @@ fn times_are_shared_with_lit() {
     let names: Vec<_> = found.tests.iter().map(|test| test.path_text()).collect();
     assert_eq!(names, ["top.txt", "a/one.test", "a/b/two.txt"]);
     let finished = [(&found.tests[2], Duration::from_millis(1500), true)];
-    assert_eq!(record(finished.into_iter(), Dialect::V23).unwrap(), []);
-    let written = fs::read_to_string(space.root.join("obj/.lit_test_times.txt")).unwrap();
-    assert_eq!(written, "-2.000000e+00 top.txt\n3.000000e+00 a/one.test\n-1.500000e+00 a/b/two.txt\n");
+    let file = space.root.join("obj/.lit_test_times.txt");
+    for recalled in [&found.times, &Recalled::default()] {
+        assert_eq!(record(finished.into_iter(), Dialect::V23, recalled).unwrap(), []);
+        let written = fs::read_to_string(&file).unwrap();
+        assert_eq!(written, "-2.000000e+00 top.txt\n3.000000e+00 a/one.test\n-1.500000e+00 a/b/two.txt\n");
+        fs::write(&file, times).unwrap();
+    }
+    // Another runner has written the file meanwhile.
+    let (found, _) = space.load(&["obj"], None);
+    let finished = [(&found.tests[2], Duration::from_millis(2500), false)];
+    fs::write(&file, "1.000000e+00 a/three.test\n").unwrap();
+    assert_eq!(record(finished.into_iter(), Dialect::V23, &found.times).unwrap(), []);
+    let path = found.tests[2].path_text();
+    let written = fs::read_to_string(&file).unwrap();
+    assert_eq!(written, format!("1.000000e+00 a/three.test\n2.500000e+00 {path}\n"));
     let space = space.write(&[("obj/.lit_test_times.txt", "nonsense\n")]);
     let (found, said) = space.load(&["obj"], None);
     assert_eq!((found.tests.len(), found.counts.given_up), (0, 1));

@@ -154,7 +154,7 @@ fn record_times(
         let failed = discovered.verdicts.kind(outcome.verdict).is_failure;
         outcome.elapsed.map(|elapsed| (test, elapsed, failed))
     });
-    times::record(finished, discovered.session.dialect)
+    times::record(finished, discovered.session.dialect, &discovered.times)
 }
 
 fn shown_codes(options: &LitOptions, discovered: &Discovered) -> Vec<Verdict> {
@@ -174,8 +174,10 @@ fn exit(
         diagnostics.put(&messages::errors_in_tests(counts.errors.max(discovered.counts.given_up)));
         return exit_code::exit(ERROR);
     }
-    if counts.warnings > 0 {
-        diagnostics.put(&messages::warnings_in_tests(counts.warnings));
+    // lit counts the warnings that `--diagnostic-level` hides, too.
+    let warnings = counts.warnings.max(discovered.counts.warnings);
+    if warnings > 0 {
+        diagnostics.put(&messages::warnings_in_tests(warnings));
     }
     if reports_failed {
         return exit_code::exit(ERROR);

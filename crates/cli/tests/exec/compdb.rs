@@ -74,6 +74,30 @@ fn a_stop_leaves_nothing() {
     }
 }
 
+/// A compiler removes its unfinished files on a signal. One that takes no notice of it is killed.
+#[test]
+fn what_a_stop_ends_can_clean_up() {
+    let bench = Bench::new();
+    let script = |on_signal: &str, log: &str| {
+        format!(
+            "trap '{on_signal}' INT; : > {log}.tmp; mkfifo {log}.gate; echo begun $$ > {log}; read word < {log}.gate"
+        )
+    };
+    let scripts = [script("rm cleans.tmp; exit 1", "cleans"), script("", "stays")];
+    let entry = |script: &String| {
+        let directory = bench.path("").display().to_string();
+        json!({"directory": directory, "file": "a.c", "arguments": ["/bin/sh", "-c", script]})
+    };
+    let list: Vec<_> = scripts.iter().map(entry).collect();
+    std::fs::write(bench.path("db.json"), json!(list).to_string()).unwrap();
+    let mut batch = run(&bench, &["-j2"]).spawn().expect("it runs");
+    let jobs = ["cleans", "stays"].map(|log| await_begun(&bench.path(log)));
+    kill(pid(&batch), Signal::INT);
+    assert_eq!(batch.wait().expect("it ends").signal(), Some(Signal::INT.as_raw()));
+    jobs.into_iter().for_each(await_gone);
+    assert!(!bench.path("cleans.tmp").exists() && bench.path("stays.tmp").exists());
+}
+
 /// One of make's two tokens is its own. If no token can be taken, one entry runs at a time.
 #[test]
 fn a_jobserver_is_heeded() {
@@ -89,6 +113,17 @@ fn a_jobserver_is_heeded() {
         let made = make.output().expect("make runs");
         assert!(made.status.success(), "{}", told(&made));
     }
+}
+
+/// Windows' tools begin a file with a byte order mark.
+#[test]
+fn a_byte_order_mark_is_no_error() {
+    let bench = Bench::new();
+    database(&bench, &[]);
+    let text = std::fs::read(bench.path("db.json")).unwrap();
+    std::fs::write(bench.path("db.json"), [b"\xef\xbb\xbf", &text[..]].concat()).unwrap();
+    let ran = run(&bench, &[]).output().expect("it runs");
+    assert!(ran.status.success(), "{}", told(&ran));
 }
 
 #[test]

@@ -74,6 +74,22 @@ fn a_wrapper_and_the_client_do_not_call_each_other_for_ever() {
     }
 }
 
+/// The kernel refuses such a file (ENOEXEC), and `execvp` has the shell read it.
+#[test]
+fn a_script_without_an_interpreter_is_one_of_the_shell() {
+    let bench = bench("echo \"$0\" \"$@\"\n");
+    let script = bench.path("wrap/clang").display().to_string();
+    for setting in ["cold", ""] {
+        let by_link = run(&bench, &["bin", "wrap"], setting);
+        let by_launcher =
+            bench.client().env("HOTSTART_EXEC", setting).args([&script, "-v"]).output().expect("it runs");
+        for output in [by_link, by_launcher] {
+            assert!(output.status.success(), "{}", told(&output));
+            assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{script} -v\n"));
+        }
+    }
+}
+
 #[test]
 fn a_wrapper_without_a_compiler_behind_it_fails() {
     let bench = bench(WRAPPER);

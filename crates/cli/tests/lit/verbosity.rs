@@ -25,3 +25,16 @@ fn all_output_is_shown_whatever_else_is_said() {
     let run = suite.run(&["--lit-package", "package", "-v", "."]);
     assert!(!run.ends_with(0).out.contains("what it says"), "{run:#?}");
 }
+
+/// lit counts the warnings that it does not show.
+#[test]
+fn hidden_warnings_count() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: true\n");
+    suite.file("empty/none.txt", "");
+    for (level, shown) in [("warning", true), ("error", false)] {
+        let run = suite.run(&["--diagnostic-level", level, "a.test", "empty"]);
+        run.ends_with(0).warns("1 warning(s) in tests");
+        assert_eq!(run.err.contains("contained no tests"), shown, "{run:#?}");
+    }
+}

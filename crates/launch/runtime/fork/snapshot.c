@@ -127,7 +127,8 @@ static unsigned scan(uintptr_t from, uintptr_t to, const struct hs_start *start,
                 continue;
             const uintptr_t *word = (const uintptr_t *)(from + page * page_size);
             for (size_t i = 0; i < page_size / sizeof *word; i++)
-                if (!of_libc(&word[i]))
+                /* Nearly no word leads there, so this comes first. */
+                if ((word[i] - low < high - low || word[i] == (uintptr_t)start->envp) && !of_libc(&word[i]))
                     found |= kept(word[i], start, low, high, is_libcs);
         }
         from += size;

@@ -4,11 +4,13 @@
 //! starts its stages, a tool that crashes. So such a command starts cold, and the rest of its test warm. Now and then it is tried, since
 //! the tool may be another one by then. All of this decides about time and no verdict.
 //!
+//! A command whose input is a pipe is none of these. For it, tools are remembered that are doubtful in most runs (`pool/doubt.rs`).
+//!
 //! The file is a log of eight bytes for each change. Several runners can append to it, and one that is killed loses nothing.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, RandomState};
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -45,8 +47,15 @@ impl Command {
             FileType::Fifo if is_empty(spec.stdio[0]) => None,
             _ => return None,
         };
-        let hasher = BuildHasherDefault::<DefaultHasher>::default();
-        Some(Command(hasher.hash_one((&spec.program, &spec.argv, file)) & !IS_DOUBTFUL))
+        Some(Command::hashed((&spec.program, &spec.argv, file)))
+    }
+
+    fn of_tool(program: &Path) -> Command {
+        Command::hashed(("most commands of", program))
+    }
+
+    fn hashed(of: impl Hash) -> Command {
+        Command(BuildHasherDefault::<DefaultHasher>::default().hash_one(of) & !IS_DOUBTFUL)
     }
 }
 
@@ -84,6 +93,11 @@ impl KnownDoubts {
     pub(crate) fn command(&self, spec: &Spec<'_>) -> Option<Command> {
         self.directory.as_ref()?;
         Command::of(spec)
+    }
+
+    /// Returns what stands for most commands of a tool, if it can be remembered.
+    pub(crate) fn of_tool(&self, program: &Path) -> Option<Command> {
+        self.directory.as_ref().map(|_| Command::of_tool(program))
     }
 
     /// Returns whether a warm run of this command would probably be doubtful.
@@ -218,5 +232,16 @@ mod tests {
         let doubts = KnownDoubts::new(None);
         doubts.ran(Command(2), true);
         assert_eq!(expected(&doubts, Some(Command(2))), 0);
+    }
+
+    #[test]
+    fn a_tool_is_told_from_its_commands() {
+        let dir = tempfile::tempdir().unwrap();
+        let doubts = known(dir.path());
+        let [grep, cmp] = ["/bin/grep", "/bin/cmp"].map(|path| doubts.of_tool(Path::new(path)));
+        doubts.ran(grep.unwrap(), true);
+        let doubts = known(dir.path());
+        assert_eq!((expected(&doubts, grep), expected(&doubts, cmp)), (31, 0));
+        assert_eq!(KnownDoubts::new(None).of_tool(Path::new("/bin/grep")), None);
     }
 }

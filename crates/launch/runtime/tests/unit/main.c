@@ -63,7 +63,7 @@ int main(void)
     const struct unit_test *const lists[] = {tests_of_bind, tests_of_decode,   tests_of_delta, tests_of_io,    tests_of_page_cache,
                                              tests_of_mappings, tests_of_maps, tests_of_memory, tests_of_affinity, tests_of_snapshot,
                                              tests_of_text, tests_of_title,    tests_of_usage, tests_of_flags,
-                                             tests_of_pointers, tests_of_pays};
+                                             tests_of_pointers, tests_of_pays,  tests_of_sites};
     unsigned passed = 0, failed = 0;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         for (const struct unit_test *test = lists[i]; test->name; test++) {

@@ -28,6 +28,6 @@ uint32_t unit_random(uint32_t limit);
 /* One list for each source file of the runtime, ended by an entry without a name. */
 extern const struct unit_test tests_of_bind[], tests_of_decode[], tests_of_delta[], tests_of_io[], tests_of_page_cache[],
     tests_of_mappings[], tests_of_maps[], tests_of_memory[], tests_of_affinity[], tests_of_snapshot[], tests_of_text[],
-    tests_of_title[], tests_of_usage[], tests_of_flags[], tests_of_pointers[], tests_of_pays[];
+    tests_of_title[], tests_of_usage[], tests_of_flags[], tests_of_pointers[], tests_of_pays[], tests_of_sites[];
 
 #endif

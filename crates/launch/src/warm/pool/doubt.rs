@@ -3,15 +3,24 @@
 //! A doubtful run costs a second, cold run of the whole test. Whether runs are doubtful depends on the tests more than on the tool: the
 //! tests that crash opt lie side by side, and a suite that begins with yesterday's failures begins with them. So the share is that of
 //! recent runs, and no rest is for ever. Each rest is twice as long as the last one, unless the tool was warm for longer in between.
+//!
+//! Some tools are doubtful in nearly all runs, as a grep that looks at its mappings. That is remembered (`warm/doubts.rs`), and such a tool
+//! begins the next run of tests with a rest.
 
 /// Doubtful runs that suffice, if they are more than one in so many.
 const DOUBTFUL_MIN: u32 = 2;
 const DOUBTFUL_ONE_IN: u32 = 8;
 /// Runs after which both counts are halved, so that old runs count for less.
 const RECENT: u32 = 64;
-/// Cold starts of the first rest, and of the longest.
+/// Cold starts of the first rest, of that of a tool that is known from earlier runs of tests, and of the longest.
 const REST_FIRST: u32 = 16;
+const REST_KNOWN: u32 = 32;
 const REST_MOST: u32 = 1024;
+/// A tool is remembered where at least one in this many of all its runs is doubtful, and forgotten where fewer than one in so many of at
+/// least so many runs are.
+const REMEMBERED_ONE_IN: u32 = 2;
+const FORGOTTEN_ONE_IN: u32 = 4;
+const FORGOTTEN_AFTER: u32 = 16;
 
 /// The doubts about one tool.
 #[derive(Clone, Debug, Default)]
@@ -24,9 +33,19 @@ pub(crate) struct Doubted {
     /// Cold starts that are left of this rest, and the length of the last one.
     left: u32,
     last: u32,
+    /// All runs, and how many of them were doubtful.
+    all: u32,
+    all_doubtful: u32,
+    /// Whether the tool is remembered as one that is doubtful in most runs, as far as this record knows; `None` before it does.
+    is_known: Option<bool>,
 }
 
 impl Doubted {
+    /// Returns the record of a tool that was doubtful in most runs, which begins with a rest.
+    pub(crate) fn known() -> Self {
+        Doubted { left: REST_KNOWN, last: REST_KNOWN, is_known: Some(true), ..Doubted::default() }
+    }
+
     /// Counts a start. Returns whether the tool rests, so that the start is cold.
     pub(crate) fn rests(&mut self) -> bool {
         let rests = self.left > 0;
@@ -34,11 +53,14 @@ impl Doubted {
         rests
     }
 
-    /// Records a run, and whether it was doubtful. Runs that began before a rest do not count during it.
-    pub(crate) fn ran(&mut self, is_doubtful: bool) {
+    /// Records a run, and whether it was doubtful. Runs that began before a rest do not count during it. Returns whether the tool is now
+    /// one that is doubtful in most runs, if that has changed.
+    pub(crate) fn ran(&mut self, is_doubtful: bool) -> Option<bool> {
         if self.left > 0 {
-            return;
+            return None;
         }
+        self.all = self.all.saturating_add(1);
+        self.all_doubtful = self.all_doubtful.saturating_add(u32::from(is_doubtful));
         if self.recent == RECENT {
             self.recent /= 2;
             self.doubtful /= 2;
@@ -46,15 +68,32 @@ impl Doubted {
         self.runs = self.runs.saturating_add(1);
         self.recent += 1;
         self.doubtful += u32::from(is_doubtful);
-        if is_doubtful && self.doubtful >= DOUBTFUL_MIN && self.doubtful * DOUBTFUL_ONE_IN > self.recent {
+        // The first run after a rest is a trial.
+        let least = if self.last > 0 && self.runs == 1 { 1 } else { DOUBTFUL_MIN };
+        let rests = is_doubtful && self.doubtful >= least && self.doubtful * DOUBTFUL_ONE_IN > self.recent;
+        if rests {
             self.rest();
         }
+        self.news(rests)
+    }
+
+    fn news(&mut self, rests: bool) -> Option<bool> {
+        let (all, doubtful) = (u64::from(self.all), u64::from(self.all_doubtful));
+        let is_known = if rests && doubtful * u64::from(REMEMBERED_ONE_IN) >= all {
+            true
+        } else if self.all >= FORGOTTEN_AFTER && doubtful * u64::from(FORGOTTEN_ONE_IN) < all {
+            false
+        } else {
+            return None;
+        };
+        (self.is_known.replace(is_known) != Some(is_known)).then_some(is_known)
     }
 
     fn rest(&mut self) {
         let before = if self.runs > self.last { 0 } else { self.last };
         let length = (2 * before).clamp(REST_FIRST, REST_MOST);
-        *self = Doubted { left: length, last: length, ..Doubted::default() };
+        (self.recent, self.doubtful, self.runs) = (0, 0, 0);
+        (self.left, self.last) = (length, length);
     }
 }
 
@@ -86,7 +125,7 @@ mod tests {
     fn a_tool_that_is_always_doubtful_is_tried_ever_less_often() {
         assert_eq!(run(2, |_| true), (2, 2));
         assert_eq!(run(18, |_| true), (2, 2));
-        assert_eq!(run(20_000, |_| true), (50, 50));
+        assert_eq!(run(20_000, |_| true), (26, 26));
     }
 
     #[test]
@@ -102,7 +141,9 @@ mod tests {
     fn a_rest_is_short_again_after_the_tool_was_warm_for_longer() {
         let mut doubted = Doubted::default();
         let mut rest = |runs: u32| {
-            (0..runs).for_each(|_| doubted.ran(false));
+            for _ in 0..runs {
+                doubted.ran(false);
+            }
             while doubted.left == 0 {
                 doubted.ran(true);
             }
@@ -114,7 +155,37 @@ mod tests {
     #[test]
     fn runs_that_end_during_a_rest_do_not_lengthen_it() {
         let mut doubted = Doubted::default();
-        (0..40).for_each(|_| doubted.ran(true));
+        for _ in 0..40 {
+            doubted.ran(true);
+        }
         assert_eq!(std::iter::repeat_with(|| doubted.rests()).take_while(|rests| *rests).count(), 16);
+    }
+
+    #[test]
+    fn a_tool_that_was_mostly_doubtful_is_tried_once_after_each_rest() {
+        let mut doubted = Doubted::known();
+        let mut rest = || std::iter::repeat_with(|| doubted.rests()).take_while(|rests| *rests).count();
+        assert_eq!(rest(), 32);
+        assert_eq!((doubted.ran(true), doubted.rests()), (None, true), "it is known already");
+        while doubted.rests() {}
+        let news: Vec<_> = (0..FORGOTTEN_AFTER).filter_map(|_| doubted.ran(false)).collect();
+        assert_eq!(news, [false]);
+    }
+
+    #[test]
+    fn only_a_tool_that_is_doubtful_in_most_runs_is_remembered() {
+        let news = |runs: &[bool]| {
+            let mut doubted = Doubted::default();
+            let ran = |&is_doubtful: &bool| {
+                while doubted.rests() {}
+                doubted.ran(is_doubtful)
+            };
+            runs.iter().filter_map(ran).collect::<Vec<_>>()
+        };
+        assert_eq!(news(&[true, true]), [true]);
+        assert_eq!(news(&[false, true]), []);
+        // It rests, but is mostly harmless.
+        assert_eq!(news(&[false, false, false, true, true]), []);
+        assert_eq!(news(&[&[true, true][..], &[false; 14]].concat()), [true, false]);
     }
 }

@@ -145,6 +145,8 @@ pub(crate) struct Health {
     forks_last: u32,
     is_trial: bool,
     pub doubted: Doubted,
+    /// Whether the tool has become one that is doubtful in most runs, or is none any more, until somebody remembers it.
+    pub news: Option<bool>,
     /// Which requests make it look at its process number.
     pub foresight: Foresight,
     /// Whether the tool is cold because one of its runs proves nothing and cannot be repeated.
@@ -186,7 +188,7 @@ impl Health {
 
     /// Records a run that ended with a reset.
     pub(crate) fn was_reset(&mut self, audited: bool, differs: u32) {
-        self.doubted.ran(false);
+        self.ran(false);
         if differs != 0 {
             self.stopped = Some(Stopped::Differs(differences(differs)));
             return;
@@ -222,10 +224,16 @@ impl Health {
         }
     }
 
+    fn ran(&mut self, is_doubtful: bool) {
+        if let Some(news) = self.doubted.ran(is_doubtful) {
+            self.news = Some(news);
+        }
+    }
+
     /// Records the doubts about a run, or that there are none.
     pub(crate) fn doubted(&mut self, doubts: Doubts, on_doubt: OnDoubt) {
         match on_doubt {
-            OnDoubt::Repeat => self.doubted.ran(doubts.of_run()),
+            OnDoubt::Repeat => self.ran(doubts.of_run()),
             OnDoubt::Stop => self.is_doubtful |= doubts.of_calls(),
             OnDoubt::Bear => {}
         }

@@ -352,6 +352,7 @@ impl<M: Make> ActiveRun<'_, M> {
         if is_once {
             if let Ended::Process { doubts, .. } = ended {
                 tool.ran_once(*doubts, on_doubt);
+                pool.remember_doubts(&tool);
             }
             return held.retire(Why::Gone);
         }
@@ -375,6 +376,7 @@ impl<M: Make> ActiveRun<'_, M> {
             }
             Ended::NotRun => None,
         };
+        pool.remember_doubts(&tool);
         let Some((is_deferred, knows)) = deferred else { return held.retire(Why::Gone) };
         held.unit.knows = knows;
         held.unit.runs += 1;

@@ -248,13 +248,21 @@ impl<M: Make> Pool<M> {
         &self.doubts
     }
 
+    /// Remembers that a tool is doubtful in most runs, or is so no more, once that is seen.
+    pub(crate) fn remember_doubts(&self, tool: &Tool<M>) {
+        if let (Some(is_doubtful), Some(known)) = (tool.news(), self.doubts.of_tool(tool.path())) {
+            self.doubts.ran(known, is_doubtful);
+        }
+    }
+
     /// Returns the state of a program.
     pub(crate) fn tool(&self, program: &Path, allocators: Option<&Allocators>) -> Arc<Tool<M>> {
         let mut tools = self.tools.lock().expect("no panic while locked");
         if let Some(tool) = tools.get(program.as_os_str()) {
             return Arc::clone(tool);
         }
-        let tool = Arc::new(Tool::new(program, allocators));
+        let is_doubtful = self.doubts.expects(self.doubts.of_tool(program));
+        let tool = Arc::new(Tool::new(program, allocators, is_doubtful));
         tools.insert(program.into(), Arc::clone(&tool));
         tool
     }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::decide::{Start, State, Step};
+use super::doubt::Doubted;
 use super::foresight::Arguments;
 use super::health::{Health, Stopped};
 use super::memory::{Base, Budget};
@@ -67,7 +68,8 @@ impl<M: Make> Owner for Tool<M> {
 }
 
 impl<M: Make> Tool<M> {
-    pub(crate) fn new(path: &Path, allocators: Option<&Allocators>) -> Self {
+    /// Creates the state of a program. With `is_doubtful` it begins with a rest, as it was doubtful in most runs of earlier runners.
+    pub(crate) fn new(path: &Path, allocators: Option<&Allocators>, is_doubtful: bool) -> Self {
         let allocation = allocators.map_or(Ok(None), |allocators| allocators.of(path));
         let no_allocator = allocation.as_ref().err().copied();
         let allocator = allocation.ok().flatten().map(|preload| preload.library.clone());
@@ -76,7 +78,20 @@ impl<M: Make> Tool<M> {
             path.as_os_str().as_bytes().iter().map(|&byte| if byte == 0 { b' ' } else { byte }).collect();
         let program = OsString::from_vec(shown).into();
         let statistics = ToolStatistics { program, allocator, no_allocator, ..ToolStatistics::default() };
-        Tool { path: path.to_owned(), state: Mutex::new(State::new(statistics)), begun: Once::new() }
+        let mut state = State::new(statistics);
+        if is_doubtful {
+            state.health.doubted = Doubted::known();
+        }
+        Tool { path: path.to_owned(), state: Mutex::new(state), begun: Once::new() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns whether the tool has become one that is doubtful in most runs (`true`), or is so no more, since the last call.
+    pub(crate) fn news(&self) -> Option<bool> {
+        self.lock().health.news.take()
     }
 
     fn lock(&self) -> MutexGuard<'_, States<M>> {
