@@ -7,7 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use hotstart_exec::{Batch, Command, Outcome};
 use hotstart_launch::signals;
@@ -155,16 +156,24 @@ impl Progress<'_> {
     }
 }
 
+/// How long the output of what has ended before a stop may take.
+const TO_WRITE: Duration = Duration::from_secs(1);
+
 fn run_all(entries: &[Entry], jobs: usize) -> ExitCode {
-    signals::hold();
+    signals::hold_unignored();
     let batch = Arc::new(Batch::default());
     let stop = Arc::clone(&batch);
     let stopped = Arc::new(Mutex::new(None));
     let (told, watch) = (Arc::clone(&stopped), std::thread::Builder::new().name("signals".into()));
+    let (all_ended, have_all_ended) = mpsc::channel::<()>();
     let watched = watch.spawn(move || {
         let how = signals::wait_for_stop();
         *told.lock().expect("no panic while locked") = Some(how);
         stop.stop(how.signal());
+        drop(all_ended);
+        // Nobody may read what a thread is still writing.
+        std::thread::sleep(TO_WRITE);
+        signals::die_of(how.signal());
     });
     let is_terminal = std::io::stderr().is_terminal();
     let progress = Progress { entries, err: Sink::stderr(), is_terminal, done: 0, failed: Vec::new() };
@@ -176,11 +185,11 @@ fn run_all(entries: &[Entry], jobs: usize) -> ExitCode {
             progress.lock().expect("no panic while locked").note(outcome);
         }
     };
-    let ran = watched.and_then(|watched| batch.run(&commands, jobs, &ended).map(|()| watched));
+    let ran = watched.map(drop).and_then(|()| batch.run(&commands, jobs, &ended));
     let stopped = *stopped.lock().expect("no panic while locked");
     if let Some(how) = stopped {
-        // The other thread may still end what the commands have left.
-        let _ = ran.map(std::thread::JoinHandle::join);
+        // The other thread may still end what the commands have left. It sends nothing.
+        let _ = have_all_ended.recv();
         signals::die_of(how.signal());
     }
     let mut progress = progress.into_inner().expect("no panic while locked");

@@ -47,7 +47,8 @@ static int send_parts(int socket, const struct iovec *parts, size_t count, const
 /* Signals are blocked by now, so that none is lost between here and the end of the job. */
 static void pass_on(struct server *server, int number)
 {
-    struct hx_signal signal = {{HX_MAGIC, HX_VERSION, sizeof signal, HX_SIGNAL}, number, 0};
+    const uint32_t ends_all = server->ends_all && number != SIGCONT;
+    struct hx_signal signal = {{HX_MAGIC, HX_VERSION, sizeof signal, HX_SIGNAL}, number, ends_all};
     struct iovec part = {&signal, sizeof signal};
     send_parts(server->socket, &part, 1, NULL, 0);
     continued += number == SIGCONT;
@@ -138,6 +139,7 @@ void run_warm(struct server *server, struct message *message, struct command *co
     /* The kernel blocks neither. A fault of this process ends it all the same. */
     uint64_t passed = ~(bit(SIGKILL) | bit(SIGSTOP));
     int must_not_repeat = 0;
+    server->ends_all = command->ends_all;
     sys(__NR_rt_sigprocmask, SIG_BLOCK, &passed, NULL, sizeof passed);
     struct pollfd polled[2] = {{server->socket, POLLIN, 0}, {-1, POLLIN, 0}};
     polled[1].fd = (int)sys(__NR_signalfd4, -1, &passed, sizeof passed, O_CLOEXEC | O_NONBLOCK);

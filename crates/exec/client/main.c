@@ -71,6 +71,11 @@ static int read_line(struct command *command, char **argv)
         command->hotstart = *argv + text_length("--hotstart=");
         argv++;
     }
+    /* From a batch of commands, which is stopped as a whole. */
+    if (*argv && text_equal(*argv, "--end-all")) {
+        command->ends_all = 1;
+        argv++;
+    }
     /* From runtime/extra/nested.c: which server, and the program, whose name may be another. */
     if (*argv && text_begins(*argv, "--server=") && argv[1] && text_begins(argv[1], "--as=") && argv[2]) {
         command->server = *argv + text_length("--server=");

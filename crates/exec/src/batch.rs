@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hotstart_launch::{EnvBlock, Group, Launcher, Spec, StartError};
 use hotstart_model::Status;
@@ -60,12 +60,15 @@ impl Batch {
     /// then. What is left after a while is killed.
     pub fn stop(&self, signal: i32) {
         self.stopped.store(signal, Ordering::SeqCst);
+        let until = Instant::now() + TO_CLEAN_UP;
         let running = self.running.lock().expect("no panic while locked");
         let groups = running.clone();
         groups.iter().for_each(|group| group.pass_on(signal));
         let waited = self.ended.wait_timeout_while(running, TO_CLEAN_UP, |running| !running.is_empty());
         drop(waited.expect("no panic while locked"));
         for group in groups {
+            // A compiler's driver may have ended before its stages.
+            group.await_left_for(until.saturating_duration_since(Instant::now()), || true);
             group.kill();
             group.end_left();
         }
@@ -161,7 +164,7 @@ impl Starter {
         let mut output = File::from(rustix::fs::memfd_create("hotstart-output", flags)?);
         let mut own = OsString::from("--hotstart=");
         own.push(&self.own);
-        let leading = [NAME.into(), own, "--".into()];
+        let leading = [NAME.into(), own, "--end-all".into(), "--".into()];
         let spec = Spec {
             argv: leading.into_iter().chain(command.argv.iter().cloned()).collect(),
             env: self.env.clone(),

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hotstart_launch::{Change, Child, Group, ProcessGroup, Reason, Via};
 use hotstart_model::Status;
@@ -121,7 +121,7 @@ fn start(
         Via::Fork | Via::Reset => server.counts.warm(),
     }
     server.lock().last_served = Instant::now();
-    accompany(server, connection, child, (seen.parent, client));
+    accompany(server, connection, child, &group, (seen.parent, client));
     Ok(())
 }
 
@@ -146,7 +146,12 @@ struct Waiting<'a> {
     continued: u32,
     /// It was told that its job has stopped.
     was_told: bool,
+    /// It has passed on a signal that is to end what the job leaves behind, too.
+    ends_all: bool,
 }
+
+/// How long what a job leaves behind has to clean up, before it is killed.
+const TO_CLEAN_UP: Duration = Duration::from_secs(2);
 
 impl Waiting<'_> {
     /// Accounts for a signal that the client has passed on.
@@ -180,9 +185,15 @@ impl Waiting<'_> {
 }
 
 /// Follows a job from its start to its end: passes signals on, and ends the job if the client is gone.
-fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, (parent, pid): (i32, i32)) {
+fn accompany(
+    server: &Server,
+    connection: &OwnedFd,
+    mut child: Child<'_>,
+    group: &Group,
+    (parent, pid): (i32, i32),
+) {
     let mut event = child.end_fd().ok();
-    let mut client = Waiting { connection, pid, lives: true, continued: 0, was_told: false };
+    let mut client = Waiting { connection, pid, lives: true, continued: 0, was_told: false, ends_all: false };
     while let Some(own) = &event {
         let other = client.lives.then_some(connection);
         let mut polled: Vec<_> =
@@ -202,6 +213,10 @@ fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, (paren
     }
     client.go_on();
     let exit = child.wait();
+    if client.ends_all {
+        group.await_left_for(TO_CLEAN_UP, || is_there(connection));
+        group.end_left();
+    }
     if exit.lost && client.lives {
         return refuse_one(server, connection, Refusal::Launch(Reason::ZygoteDied), Some(parent));
     }
@@ -209,6 +224,13 @@ fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, (paren
         Status::Exited(code) => send(connection, ReplyKind::Exited, code, ""),
         Status::Signaled(signal) => send(connection, ReplyKind::Signaled, signal, ""),
     }
+}
+
+/// Returns whether the client has not closed its connection.
+fn is_there(connection: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(connection, PollFlags::IN)];
+    let _ = rustix::event::poll(&mut polled, Some(&Timespec::default()));
+    !polled[0].revents().contains(PollFlags::HUP)
 }
 
 /// Receives one message of a client whose job runs. Returns `false` if the client is gone.
@@ -222,6 +244,7 @@ fn pass_signal(client: &mut Waiting<'_>, child: &Child<'_>) -> bool {
                 wire::signal(message).filter(|_| wire::kind(message) == Some(wire::Kind::Signal))
             {
                 client.passes(signal);
+                client.ends_all |= wire::ends_all(message);
                 // A job has its own process group, which gets the signal as the client's group would.
                 child.signal_group(signal);
             }

@@ -99,6 +99,11 @@ pub(crate) fn signal(message: &[u8]) -> Option<i32> {
     (1..=64).contains(&number).then_some(number)
 }
 
+/// Returns whether a signal message asks to end what the job leaves behind, too.
+pub(crate) fn ends_all(message: &[u8]) -> bool {
+    message.len() == SIGNAL_SIZE && word(message, 20) != 0
+}
+
 /// Encodes a user's request, followed by a text.
 pub(crate) fn question(kind: Kind, text: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; HEAD_SIZE];
@@ -169,6 +174,7 @@ mod tests {
             ("offsetof(struct hx_run, directory_mount)", 64),
             ("offsetof(struct hx_run, limits)", 72),
             ("offsetof(struct hx_signal, signal)", 16),
+            ("offsetof(struct hx_signal, ends_all)", 20),
             ("offsetof(struct hx_reply, value)", 16),
             ("offsetof(struct hx_reply, continued)", 20),
             ("HX_SIGNAL", Kind::Signal as usize),

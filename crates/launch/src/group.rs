@@ -136,8 +136,13 @@ impl Group {
     /// Waits a while for the processes that a run has left in its group, so that one that still cleans up does not meet the next run of the
     /// job. None is ended: it may be a server that other jobs use.
     pub fn await_left(&self) {
-        let until = Instant::now() + LEFT_FOR;
-        while self.has_left() && Instant::now() < until {
+        self.await_left_for(LEFT_FOR, || true);
+    }
+
+    /// The same for at most `longest`, and while `goes_on`.
+    pub fn await_left_for(&self, longest: Duration, goes_on: impl Fn() -> bool) {
+        let until = Instant::now() + longest;
+        while self.has_left() && Instant::now() < until && goes_on() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -55,6 +55,13 @@ pub fn hold() {
     signal::block(&stop_set());
 }
 
+/// Like [`take_over`], but children inherit this process's action for SIGINT: for a command that runs others, and goes on where its caller
+/// ignores a signal (`nohup`).
+pub fn hold_unignored() {
+    STOPS.get_or_init(|| STOP_SIGNALS.into_iter().filter(|&number| !signal::is_ignored(number)).collect());
+    hold();
+}
+
 /// Returns the signals that were blocked when this process was started, and SIGCHLD if it was ignored. Tools are given the same, and
 /// if there are any, each start is cold.
 pub fn inherited() -> Vec<i32> {

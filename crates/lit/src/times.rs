@@ -56,7 +56,8 @@ struct Source {
     device: u64,
     inode: u64,
     length: u64,
-    changed: (i64, i64),
+    /// Times of modification and of the last change, which nobody can set back.
+    changed: [(i64, i64); 2],
 }
 
 impl Source {
@@ -66,7 +67,7 @@ impl Source {
             device: metadata.dev(),
             inode: metadata.ino(),
             length: metadata.len(),
-            changed: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: [(metadata.mtime(), metadata.mtime_nsec()), (metadata.ctime(), metadata.ctime_nsec())],
         }
     }
 }

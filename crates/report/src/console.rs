@@ -42,7 +42,7 @@ pub enum DiagnosticLevel {
 
 impl DiagnosticLevel {
     /// Returns whether a diagnostic of this severity is shown. Debug messages have a switch of their own.
-    pub(crate) fn shows(self, severity: Severity) -> bool {
+    pub fn shows(self, severity: Severity) -> bool {
         let least = match self {
             DiagnosticLevel::Error => Severity::Doubt,
             DiagnosticLevel::Warning => Severity::Warning,

@@ -174,8 +174,10 @@ fn exit(
         diagnostics.put(&messages::errors_in_tests(counts.errors.max(discovered.counts.given_up)));
         return exit_code::exit(ERROR);
     }
-    // lit counts the warnings that `--diagnostic-level` hides, too.
-    let warnings = counts.warnings.max(discovered.counts.warnings);
+    // lit counts the warnings that `--diagnostic-level` hides, too. Those of the discovery have not come here.
+    let levels = options.console.levels(discovered.session.dialect);
+    let hidden = if levels.diagnostics.shows(Severity::Warning) { 0 } else { discovered.counts.warnings };
+    let warnings = counts.warnings + hidden;
     if warnings > 0 {
         diagnostics.put(&messages::warnings_in_tests(warnings));
     }

@@ -98,6 +98,25 @@ fn what_a_stop_ends_can_clean_up() {
     assert!(!bench.path("cleans.tmp").exists() && bench.path("stays.tmp").exists());
 }
 
+/// A child outlives the signal of which its parent dies.
+#[test]
+fn a_stop_ends_what_commands_leave_behind() {
+    for setting in ["cold", ""] {
+        let bench = Bench::new();
+        bench.warm_up(&bench.tool("tool"));
+        let logs = ["child", "parent"].map(|name| bench.path(name));
+        let [child, parent] = logs.each_ref().map(|log| log.display().to_string());
+        database(&bench, &[("a", &["leave", &child, "gate", &parent])]);
+        let before = bench.warm_starts();
+        let mut batch = run(&bench, &[]).env("HOTSTART_EXEC", setting).spawn().expect("it runs");
+        let jobs = logs.each_ref().map(|log| await_begun(log));
+        assert_eq!(bench.warm_starts() - before, u64::from(setting.is_empty()));
+        kill(pid(&batch), Signal::INT);
+        assert_eq!(batch.wait().expect("it ends").signal(), Some(Signal::INT.as_raw()));
+        jobs.into_iter().for_each(await_gone);
+    }
+}
+
 /// One of make's two tokens is its own. If no token can be taken, one entry runs at a time.
 #[test]
 fn a_jobserver_is_heeded() {

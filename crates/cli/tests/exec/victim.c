@@ -115,6 +115,12 @@ int main(int argc, char **argv)
         raise(atoi(argv[2]));
         return wait_for(argv[3], argv[4]);
     }
+    if (strcmp(what, "leave") == 0) {
+        if (fork() != 0)
+            return wait_for(argv[4], argv[3]);
+        signal(SIGINT, SIG_IGN);
+        return wait_for(argv[2], argv[3]);
+    }
     if (strcmp(what, "child") == 0 && fork() == 0)
         return wait_for(argv[2], argv[3]);
     if (strcmp(what, "child") == 0)

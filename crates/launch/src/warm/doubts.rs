@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, RandomState};
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -25,8 +25,9 @@ use crate::Spec;
 
 /// The file's name in the directory of knowledge.
 const NAME: &str = "doubtful-commands";
-/// One in this many starts of known commands is tried warm.
+/// One in this many starts of known commands is tried warm, and a known tool in one of this many runs of tests.
 const TRIED_ONE_IN: u32 = 32;
+const TOOL_TRIED_ONE_IN: u32 = 8;
 /// Length from which the file is written anew, without what no longer holds; and the most commands that it keeps then.
 const LENGTH_MAX: u64 = 1 << 19;
 const KEPT: usize = 1 << 15;
@@ -50,8 +51,11 @@ impl Command {
         Some(Command::hashed((&spec.program, &spec.argv, file)))
     }
 
-    fn of_tool(program: &Path) -> Command {
-        Command::hashed(("most commands of", program))
+    /// Returns what stands for most commands of a program, as it is now.
+    fn of_tool(program: &Path) -> Option<Command> {
+        let file = fs::metadata(program).ok()?;
+        let identity = (file.dev(), file.ino(), file.size(), file.mtime(), file.mtime_nsec());
+        Some(Command::hashed(("most commands of", program, identity)))
     }
 
     fn hashed(of: impl Hash) -> Command {
@@ -97,16 +101,27 @@ impl KnownDoubts {
 
     /// Returns what stands for most commands of a tool, if it can be remembered.
     pub(crate) fn of_tool(&self, program: &Path) -> Option<Command> {
-        self.directory.as_ref().map(|_| Command::of_tool(program))
+        self.directory.as_ref()?;
+        Command::of_tool(program)
     }
 
     /// Returns whether a warm run of this command would probably be doubtful.
     pub(crate) fn expects(&self, command: Option<Command>) -> bool {
-        let (Some(directory), Some(command)) = (&self.directory, command) else { return false };
+        self.tries_one_in(command, TRIED_ONE_IN) == Some(false)
+    }
+
+    /// Returns whether a tool is tried in this run of tests, though it was doubtful in most runs of earlier ones; `None` if it was not.
+    /// `tool` is what [`KnownDoubts::of_tool`] returns.
+    pub(crate) fn tries(&self, tool: Option<Command>) -> Option<bool> {
+        self.tries_one_in(tool, TOOL_TRIED_ONE_IN)
+    }
+
+    fn tries_one_in(&self, command: Option<Command>, one_in: u32) -> Option<bool> {
+        let (Some(directory), Some(command)) = (&self.directory, command) else { return None };
         self.with(directory, |state| {
             let is_known = state.known.contains(&command);
             state.asked = state.asked.wrapping_add(u32::from(is_known));
-            is_known && state.asked % TRIED_ONE_IN != 0
+            is_known.then_some(state.asked % one_in == 0)
         })
     }
 
@@ -235,13 +250,23 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_is_told_from_its_commands() {
+    fn a_tool_is_known_until_its_file_changes() {
         let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("grep");
+        fs::write(&program, "1").unwrap();
+        let tries = |doubts: &KnownDoubts| {
+            let tool = doubts.of_tool(&program);
+            (0..TOOL_TRIED_ONE_IN).filter_map(|_| doubts.tries(tool)).collect::<Vec<_>>()
+        };
         let doubts = known(dir.path());
-        let [grep, cmp] = ["/bin/grep", "/bin/cmp"].map(|path| doubts.of_tool(Path::new(path)));
-        doubts.ran(grep.unwrap(), true);
+        doubts.ran(doubts.of_tool(&program).unwrap(), true);
         let doubts = known(dir.path());
-        assert_eq!((expected(&doubts, grep), expected(&doubts, cmp)), (31, 0));
-        assert_eq!(KnownDoubts::new(None).of_tool(Path::new("/bin/grep")), None);
+        let tried = tries(&doubts);
+        assert_eq!((tried.len(), tried.iter().filter(|tried| **tried).count()), (8, 1));
+        assert_eq!(doubts.tries(doubts.of_tool(Path::new("/bin/true"))), None);
+        fs::write(&program, "22").unwrap();
+        assert_eq!(tries(&doubts), []);
+        assert_eq!(doubts.of_tool(&dir.path().join("none")), None);
+        assert_eq!(KnownDoubts::new(None).of_tool(&program), None);
     }
 }

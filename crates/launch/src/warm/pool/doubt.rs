@@ -14,10 +14,11 @@ const DOUBTFUL_ONE_IN: u32 = 8;
 const RECENT: u32 = 64;
 /// Cold starts of the first rest, of that of a tool that is known from earlier runs of tests, and of the longest.
 const REST_FIRST: u32 = 16;
-const REST_KNOWN: u32 = 32;
+const REST_KNOWN: u32 = 16;
 const REST_MOST: u32 = 1024;
-/// A tool is remembered where at least one in this many of all its runs is doubtful, and forgotten where fewer than one in so many of at
-/// least so many runs are.
+/// A tool is remembered where so many of its runs are doubtful, and at least one in this many of all. It is forgotten where fewer than one
+/// in so many of at least so many runs are, or where the first run after the rest that it began with is none.
+const REMEMBERED_MIN: u32 = 4;
 const REMEMBERED_ONE_IN: u32 = 2;
 const FORGOTTEN_ONE_IN: u32 = 4;
 const FORGOTTEN_AFTER: u32 = 16;
@@ -41,9 +42,10 @@ pub(crate) struct Doubted {
 }
 
 impl Doubted {
-    /// Returns the record of a tool that was doubtful in most runs, which begins with a rest.
-    pub(crate) fn known() -> Self {
-        Doubted { left: REST_KNOWN, last: REST_KNOWN, is_known: Some(true), ..Doubted::default() }
+    /// Returns the record of a tool that is remembered as doubtful in most runs. It begins with a rest, unless it is `tried`.
+    pub(crate) fn known(tried: bool) -> Self {
+        let rest = if tried { 0 } else { REST_KNOWN };
+        Doubted { left: rest, last: rest, is_known: Some(true), ..Doubted::default() }
     }
 
     /// Counts a start. Returns whether the tool rests, so that the start is cold.
@@ -79,9 +81,11 @@ impl Doubted {
 
     fn news(&mut self, rests: bool) -> Option<bool> {
         let (all, doubtful) = (u64::from(self.all), u64::from(self.all_doubtful));
-        let is_known = if rests && doubtful * u64::from(REMEMBERED_ONE_IN) >= all {
+        let is_mostly = doubtful * u64::from(REMEMBERED_ONE_IN) >= all;
+        let is_seldom = self.all >= FORGOTTEN_AFTER && doubtful * u64::from(FORGOTTEN_ONE_IN) < all;
+        let is_known = if rests && is_mostly && self.all_doubtful >= REMEMBERED_MIN {
             true
-        } else if self.all >= FORGOTTEN_AFTER && doubtful * u64::from(FORGOTTEN_ONE_IN) < all {
+        } else if is_seldom || (self.is_known == Some(true) && (all, doubtful) == (1, 0)) {
             false
         } else {
             return None;
@@ -163,13 +167,16 @@ mod tests {
 
     #[test]
     fn a_tool_that_was_mostly_doubtful_is_tried_once_after_each_rest() {
-        let mut doubted = Doubted::known();
+        let mut doubted = Doubted::known(false);
         let mut rest = || std::iter::repeat_with(|| doubted.rests()).take_while(|rests| *rests).count();
-        assert_eq!(rest(), 32);
+        assert_eq!(rest(), 16);
         assert_eq!((doubted.ran(true), doubted.rests()), (None, true), "it is known already");
-        while doubted.rests() {}
-        let news: Vec<_> = (0..FORGOTTEN_AFTER).filter_map(|_| doubted.ran(false)).collect();
-        assert_eq!(news, [false]);
+        for tried in [false, true] {
+            let mut doubted = Doubted::known(tried);
+            assert_eq!(doubted.rests(), !tried);
+            while doubted.rests() {}
+            assert_eq!([doubted.ran(false), doubted.ran(false)], [Some(false), None]);
+        }
     }
 
     #[test]
@@ -182,10 +189,10 @@ mod tests {
             };
             runs.iter().filter_map(ran).collect::<Vec<_>>()
         };
-        assert_eq!(news(&[true, true]), [true]);
-        assert_eq!(news(&[false, true]), []);
+        assert_eq!(news(&[true; 3]), []);
+        assert_eq!(news(&[true; 9]), [true]);
         // It rests, but is mostly harmless.
-        assert_eq!(news(&[false, false, false, true, true]), []);
-        assert_eq!(news(&[&[true, true][..], &[false; 14]].concat()), [true, false]);
+        assert_eq!(news(&[&[false; 8][..], &[true; 6]].concat()), []);
+        assert_eq!(news(&[&[true; 4][..], &[false; 14]].concat()), [true, false]);
     }
 }

@@ -261,8 +261,8 @@ impl<M: Make> Pool<M> {
         if let Some(tool) = tools.get(program.as_os_str()) {
             return Arc::clone(tool);
         }
-        let is_doubtful = self.doubts.expects(self.doubts.of_tool(program));
-        let tool = Arc::new(Tool::new(program, allocators, is_doubtful));
+        let tried = self.doubts.tries(self.doubts.of_tool(program));
+        let tool = Arc::new(Tool::new(program, allocators, tried));
         tools.insert(program.into(), Arc::clone(&tool));
         tool
     }

@@ -68,8 +68,8 @@ impl<M: Make> Owner for Tool<M> {
 }
 
 impl<M: Make> Tool<M> {
-    /// Creates the state of a program. With `is_doubtful` it begins with a rest, as it was doubtful in most runs of earlier runners.
-    pub(crate) fn new(path: &Path, allocators: Option<&Allocators>, is_doubtful: bool) -> Self {
+    /// Creates the state of a program. `tried` is what [`KnownDoubts::tries`](crate::warm::KnownDoubts::tries) returns.
+    pub(crate) fn new(path: &Path, allocators: Option<&Allocators>, tried: Option<bool>) -> Self {
         let allocation = allocators.map_or(Ok(None), |allocators| allocators.of(path));
         let no_allocator = allocation.as_ref().err().copied();
         let allocator = allocation.ok().flatten().map(|preload| preload.library.clone());
@@ -79,9 +79,7 @@ impl<M: Make> Tool<M> {
         let program = OsString::from_vec(shown).into();
         let statistics = ToolStatistics { program, allocator, no_allocator, ..ToolStatistics::default() };
         let mut state = State::new(statistics);
-        if is_doubtful {
-            state.health.doubted = Doubted::known();
-        }
+        state.health.doubted = tried.map_or_else(Doubted::default, Doubted::known);
         Tool { path: path.to_owned(), state: Mutex::new(state), begun: Once::new() }
     }
 
