@@ -156,7 +156,7 @@ impl Progress<'_> {
     }
 }
 
-/// How long the output of what has ended before a stop may take.
+/// How long the writing of output may take after a stop, before it is given up.
 const TO_WRITE: Duration = Duration::from_secs(1);
 
 fn run_all(entries: &[Entry], jobs: usize) -> ExitCode {
@@ -169,10 +169,17 @@ fn run_all(entries: &[Entry], jobs: usize) -> ExitCode {
     let watched = watch.spawn(move || {
         let how = signals::wait_for_stop();
         *told.lock().expect("no panic while locked") = Some(how);
-        stop.stop(how.signal());
-        drop(all_ended);
-        // Nobody may read what a thread is still writing.
-        std::thread::sleep(TO_WRITE);
+        let stopped = Arc::clone(&stop);
+        let stopping = std::thread::Builder::new().name("stop".into()).spawn(move || {
+            stopped.stop(how.signal());
+            drop(all_ended);
+            // Nobody may read what a thread is still writing. If make's token goes with it, make has one less.
+            std::thread::sleep(TO_WRITE);
+            signals::die_of(how.signal());
+        });
+        // Who sends another one does not want to wait.
+        let how = if stopping.is_ok() { signals::wait_for_stop() } else { how };
+        stop.kill();
         signals::die_of(how.signal());
     });
     let is_terminal = std::io::stderr().is_terminal();

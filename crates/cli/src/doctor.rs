@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use hotstart_bench::doctor::{self, Request};
 use hotstart_bench::render;
-use hotstart_launch::signals::{self, Stop};
+use hotstart_launch::signals;
 use hotstart_report::Sink;
 
 use crate::exit_code;
@@ -80,10 +80,7 @@ fn parse(args: &[OsString]) -> Result<Asked, String> {
 
 fn diagnose(request: &Request, html: Option<PathBuf>) -> ExitCode {
     // A stopped diagnosis leaves nothing to save; its children end by themselves at once.
-    let attend = || match signals::wait_for_stop() {
-        Stop::Interrupt => signals::die_of_interrupt(),
-        Stop::Terminate(signal) => signals::die_of(signal),
-    };
+    let attend = || signals::die_of(signals::wait_for_stop().signal());
     if let Err(error) = std::thread::Builder::new().spawn(attend) {
         return warn(&format!("cannot start a thread: {error}; allow more processes (ulimit -u)"));
     }

@@ -24,7 +24,7 @@ struct command {
     const char *after;    /* a wrapper that has called this, which is not to be found again */
     const char *server;   /* the server's directory, where one of its jobs starts this */
     int explain;          /* say why a command is run cold */
-    int ends_all;         /* with a signal, what the job leaves behind is to be ended, too */
+    int ends_all;         /* with a stop, what the job leaves behind is to be ended, too */
     uint64_t mask;        /* signals that were blocked at the start */
     uint64_t taken;       /* signals that came and were taken before anything was begun */
 };

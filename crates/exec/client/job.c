@@ -47,7 +47,7 @@ static int send_parts(int socket, const struct iovec *parts, size_t count, const
 /* Signals are blocked by now, so that none is lost between here and the end of the job. */
 static void pass_on(struct server *server, int number)
 {
-    const uint32_t ends_all = server->ends_all && number != SIGCONT;
+    const uint32_t ends_all = server->ends_all && (number == SIGINT || number == SIGTERM || number == SIGHUP);
     struct hx_signal signal = {{HX_MAGIC, HX_VERSION, sizeof signal, HX_SIGNAL}, number, ends_all};
     struct iovec part = {&signal, sizeof signal};
     send_parts(server->socket, &part, 1, NULL, 0);

@@ -29,8 +29,8 @@ static __attribute__((noreturn)) void fail(const struct command *command, long e
     leave(error == -ENOENT ? 127 : 126);
 }
 
-/* A file without a head that the kernel knows is a script of /bin/sh for execvp(3), and so for make, env and ccache. A tool's own exec of
- * such a file fails. */
+/* A file without a head that the kernel knows is a script of /bin/sh for execvp(3), and so for make, env and ccache. With --server, a tool
+ * has called exec itself, which fails for such a file. */
 static long run_as_script(struct command *command)
 {
     /* What precedes the command's words on the stack is not needed any more. */

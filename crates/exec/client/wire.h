@@ -59,7 +59,7 @@ struct hx_run {
 struct hx_signal {
     struct hx_head head;
     int32_t signal;
-    uint32_t ends_all; /* what the job leaves behind when it has ended is to be ended, too */
+    uint32_t ends_all; /* it is a stop, and what the job leaves behind is to be ended, too */
 };
 
 /* HX_COLD: nothing was begun, and text tells why. HX_STARTING: the job is about to begin, and must not be run again

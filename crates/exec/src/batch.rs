@@ -41,8 +41,8 @@ pub struct Outcome {
     pub output: Vec<u8>,
 }
 
-/// How long commands have to clean up after a stop, before they are killed.
-const TO_CLEAN_UP: Duration = Duration::from_secs(2);
+/// How long commands have to clean up after a stop, and what warm ones leave behind after their end, before it is killed.
+pub(crate) const TO_CLEAN_UP: Duration = Duration::from_secs(2);
 
 /// A run of commands, which another thread can stop.
 #[derive(Debug, Default)]
@@ -72,6 +72,11 @@ impl Batch {
             group.kill();
             group.end_left();
         }
+    }
+
+    /// Kills the running commands.
+    pub fn kill(&self) {
+        self.running.lock().expect("no panic while locked").iter().for_each(Group::kill);
     }
 
     fn is_stopped(&self) -> bool {
@@ -134,7 +139,8 @@ impl Batch {
         }
         let begun = || match self.stopped.load(Ordering::SeqCst) {
             0 => {}
-            // The stop may have looked before the process was there.
+            // The stop may have looked before the process was there. If not, the process gets the signal twice, before it has begun
+            // anything.
             signal => group.pass_on(signal),
         };
         let (status, output) = match starter.run(command, &group, &begun) {

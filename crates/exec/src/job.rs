@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hotstart_launch::{Change, Child, Group, ProcessGroup, Reason, Via};
 use hotstart_model::Status;
@@ -21,6 +21,7 @@ use rustix::net::{
 use rustix::process::{Pid, Signal};
 use rustix::time::Timespec;
 
+use crate::batch::TO_CLEAN_UP;
 use crate::context::{Place, Seen};
 use crate::refusal::{Aspect, Refusal};
 use crate::request::Request;
@@ -146,12 +147,9 @@ struct Waiting<'a> {
     continued: u32,
     /// It was told that its job has stopped.
     was_told: bool,
-    /// It has passed on a signal that is to end what the job leaves behind, too.
+    /// It has passed on a stop that is to end what the job leaves behind, too.
     ends_all: bool,
 }
-
-/// How long what a job leaves behind has to clean up, before it is killed.
-const TO_CLEAN_UP: Duration = Duration::from_secs(2);
 
 impl Waiting<'_> {
     /// Accounts for a signal that the client has passed on.
@@ -171,6 +169,14 @@ impl Waiting<'_> {
             }
             Some(Change::Continued) => self.go_on(),
             _ => {}
+        }
+    }
+
+    /// Reads what the client has sent before it learns of the job's end.
+    fn hear_the_last(&mut self) {
+        let mut message = [0; wire::SIGNAL_SIZE];
+        while let Ok((1.., _)) = rustix::net::recv(self.connection, &mut message[..], RecvFlags::DONTWAIT) {
+            self.ends_all |= wire::ends_all(&message);
         }
     }
 
@@ -212,6 +218,7 @@ fn accompany(
         }
     }
     client.go_on();
+    client.hear_the_last();
     let exit = child.wait();
     if client.ends_all {
         group.await_left_for(TO_CLEAN_UP, || is_there(connection));

@@ -141,9 +141,11 @@ impl Group {
 
     /// The same for at most `longest`, and while `goes_on`.
     pub fn await_left_for(&self, longest: Duration, goes_on: impl Fn() -> bool) {
-        let until = Instant::now() + longest;
+        let (until, mut pause) = (Instant::now() + longest, Duration::from_millis(1));
         while self.has_left() && Instant::now() < until && goes_on() {
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(pause);
+            // Each look reads the table of processes.
+            pause = (2 * pause).min(Duration::from_millis(20));
         }
     }
 
@@ -170,11 +172,16 @@ impl Group {
         live.for_each(|&process| send(process, signal, all));
     }
 
-    /// Sends a signal to every process of the job, and to what these have started in their process group. Unlike [`Group::kill`], it lets
-    /// them clean up.
+    /// Sends a signal to every process of the job, and to what these have started or left in their process group. Unlike [`Group::kill`],
+    /// it lets them clean up.
     pub fn pass_on(&self, signal: i32) {
         let state = self.state.lock().expect("no panic while locked");
         state.live.iter().for_each(|&process| send(process, signal, true));
+        if let Some(anchor) =
+            state.anchor.as_ref().filter(|anchor| state.live.is_empty() && !anchor.is_alone())
+        {
+            sys::wait::signal(-anchor.group(), signal);
+        }
     }
 
     /// Returns whether [`Group::kill`] was called.

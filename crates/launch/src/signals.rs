@@ -35,7 +35,7 @@ impl Stop {
 /// Takes over the stop signals. Call it in `main` before any thread is started. A write beyond the limit on file size
 /// (SIGXFSZ) becomes an error of the writer. Children get the default action of that signal.
 pub fn take_over() {
-    STOPS.get_or_init(|| STOP_SIGNALS.into_iter().filter(|&number| !signal::is_ignored(number)).collect());
+    note_ignored();
     signal::ignore(libc::SIGINT);
     signal::ignore(libc::SIGXFSZ);
     signal::block(&stop_set());
@@ -49,17 +49,22 @@ pub fn serve() {
     hold();
 }
 
-/// Like [`take_over`], but children inherit this process's action for SIGINT, and each of the signals stops it.
-pub fn hold() {
+/// Like [`take_over`], but children inherit this process's action for SIGINT: for a command that runs others, and goes on where its caller
+/// ignores a signal (`nohup`).
+pub fn hold_unignored() {
+    note_ignored();
+    hold();
+}
+
+/// Blocks the stop signals. Children inherit this process's action for SIGINT.
+fn hold() {
     signal::ignore(libc::SIGXFSZ);
     signal::block(&stop_set());
 }
 
-/// Like [`take_over`], but children inherit this process's action for SIGINT: for a command that runs others, and goes on where its caller
-/// ignores a signal (`nohup`).
-pub fn hold_unignored() {
+/// Notes which signals the caller ignores, so that they do not stop this process.
+fn note_ignored() {
     STOPS.get_or_init(|| STOP_SIGNALS.into_iter().filter(|&number| !signal::is_ignored(number)).collect());
-    hold();
 }
 
 /// Returns the signals that were blocked when this process was started, and SIGCHLD if it was ignored. Tools are given the same, and
@@ -68,7 +73,7 @@ pub fn inherited() -> Vec<i32> {
     signal::inherited().signals()
 }
 
-/// Blocks until a stop signal comes, for ever if all are ignored. [`take_over`] or [`hold`] must have been called.
+/// Blocks until a stop signal comes, for ever if all are ignored. [`take_over`], [`serve`] or [`hold_unignored`] must have been called.
 pub fn wait_for_stop() -> Stop {
     match signal::wait(&stop_set()) {
         libc::SIGINT => Stop::Interrupt,
@@ -89,9 +94,4 @@ fn stop_set() -> libc::sigset_t {
         signal::add(&mut set, number);
     }
     set
-}
-
-/// Ends this process as Ctrl-C ends one that does not handle it.
-pub fn die_of_interrupt() -> ! {
-    signal::die_of(libc::SIGINT)
 }

@@ -22,7 +22,7 @@ impl Stopper {
             loop {
                 let stop = signals::wait_for_stop();
                 if shared.lock().expect("no panic while locked").replace(stop).is_some() {
-                    die_of(stop);
+                    signals::die_of(stop.signal());
                 }
                 halt.interrupt();
             }
@@ -37,14 +37,7 @@ impl Stopper {
     pub(crate) fn die_if_stopped(&self) {
         let first = *self.first.lock().expect("no panic while locked");
         if let Some(stop) = first {
-            die_of(stop);
+            signals::die_of(stop.signal());
         }
-    }
-}
-
-fn die_of(stop: Stop) -> ! {
-    match stop {
-        Stop::Interrupt => signals::die_of_interrupt(),
-        Stop::Terminate(signal) => signals::die_of(signal),
     }
 }

@@ -174,7 +174,7 @@ fn exit(
         diagnostics.put(&messages::errors_in_tests(counts.errors.max(discovered.counts.given_up)));
         return exit_code::exit(ERROR);
     }
-    // lit counts the warnings that `--diagnostic-level` hides, too. Those of the discovery have not come here.
+    // lit counts the warnings that `--diagnostic-level` hides, too. Those of the discovery were never reported, so `counts` lacks them.
     let levels = options.console.levels(discovered.session.dialect);
     let hidden = if levels.diagnostics.shows(Severity::Warning) { 0 } else { discovered.counts.warnings };
     let warnings = counts.warnings + hidden;

@@ -39,10 +39,8 @@ fn attend(current: &Mutex<Option<Interrupt>>) {
         if let Some(interrupt) = &interrupt {
             interrupt.trigger();
         }
-        match stop {
-            Stop::Interrupt if !was_stopped => {}
-            Stop::Interrupt => signals::die_of_interrupt(),
-            Stop::Terminate(signal) => signals::die_of(signal),
+        if was_stopped || stop != Stop::Interrupt {
+            signals::die_of(stop.signal());
         }
     }
 }

@@ -79,11 +79,9 @@ fn a_stop_leaves_nothing() {
 fn what_a_stop_ends_can_clean_up() {
     let bench = Bench::new();
     let script = |on_signal: &str, log: &str| {
-        format!(
-            "trap '{on_signal}' INT; : > {log}.tmp; mkfifo {log}.gate; echo begun $$ > {log}; read word < {log}.gate"
-        )
+        format!("trap '{on_signal}' INT; mkfifo {log}.gate; echo begun $$ > {log}; read word < {log}.gate")
     };
-    let scripts = [script("rm cleans.tmp; exit 1", "cleans"), script("", "stays")];
+    let scripts = [script(": > cleaned; exit 1", "cleans"), script("", "stays")];
     let entry = |script: &String| {
         let directory = bench.path("").display().to_string();
         json!({"directory": directory, "file": "a.c", "arguments": ["/bin/sh", "-c", script]})
@@ -95,7 +93,7 @@ fn what_a_stop_ends_can_clean_up() {
     kill(pid(&batch), Signal::INT);
     assert_eq!(batch.wait().expect("it ends").signal(), Some(Signal::INT.as_raw()));
     jobs.into_iter().for_each(await_gone);
-    assert!(!bench.path("cleans.tmp").exists() && bench.path("stays.tmp").exists());
+    assert!(bench.path("cleaned").exists());
 }
 
 /// A child outlives the signal of which its parent dies.
@@ -115,6 +113,55 @@ fn a_stop_ends_what_commands_leave_behind() {
         assert_eq!(batch.wait().expect("it ends").signal(), Some(Signal::INT.as_raw()));
         jobs.into_iter().for_each(await_gone);
     }
+}
+
+/// Who sends a second signal does not want to wait.
+#[test]
+fn a_second_stop_ends_what_takes_no_notice_of_the_first() {
+    let bench = Bench::new();
+    let script = "trap '' INT TERM; mkfifo gate; echo begun $$ > log; read word < gate";
+    let directory = bench.path("").display().to_string();
+    let entry = json!({"directory": directory, "file": "a.c", "arguments": ["/bin/sh", "-c", script]});
+    std::fs::write(bench.path("db.json"), json!([entry]).to_string()).unwrap();
+    let mut batch = run(&bench, &[]).spawn().expect("it runs");
+    let job = await_begun(&bench.path("log"));
+    kill(pid(&batch), Signal::INT);
+    kill(pid(&batch), Signal::TERM);
+    // The two may come in either order, and the first alone ends it two seconds later.
+    assert!(batch.wait().expect("it ends").signal().is_some());
+    await_gone(job);
+}
+
+/// The thread that writes a command's output waits for a reader for ever.
+#[test]
+fn a_stop_needs_nobody_who_reads_the_output() {
+    let bench = Bench::new();
+    let directory = bench.path("").display().to_string();
+    let script = "echo begun $$ > log; head -c 1000000 /dev/zero";
+    let entry = json!({"directory": directory, "file": "a.c", "arguments": ["/bin/sh", "-c", script]});
+    std::fs::write(bench.path("db.json"), json!([entry]).to_string()).unwrap();
+    let (unread, output) = std::io::pipe().unwrap();
+    let mut batch = run(&bench, &[]).stderr(output).spawn().expect("it runs");
+    await_gone(await_begun(&bench.path("log")));
+    kill(pid(&batch), Signal::TERM);
+    assert_eq!(batch.wait().expect("it ends").signal(), Some(Signal::TERM.as_raw()));
+    drop(unread);
+}
+
+#[test]
+fn a_signal_that_the_caller_ignores_stops_nothing() {
+    let bench = Bench::new();
+    bench.warm_up(&bench.tool("tool"));
+    let log = bench.path("log").display().to_string();
+    let gate = bench.path("gate").display().to_string();
+    database(&bench, &[("a", &["wait", &log, &gate])]);
+    let words = "trap '' HUP; exec \"$0\" exec --compdb db.json";
+    let mut command = bench.command("/bin/sh".as_ref());
+    let mut batch = command.args(["-c", words, env!("CARGO_BIN_EXE_hotstart")]).spawn().expect("it runs");
+    await_begun(&bench.path("log"));
+    kill(pid(&batch), Signal::HUP);
+    std::fs::write(&gate, "").unwrap();
+    assert!(batch.wait().expect("it ends").success());
 }
 
 /// One of make's two tokens is its own. If no token can be taken, one entry runs at a time.

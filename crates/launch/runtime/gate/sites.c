@@ -4,8 +4,9 @@
  * result with the errors. It may move only if nothing jumps to it. Every byte of libc's text is taken for a relative jump if it can be
  * one. A mistake costs only the replacement.
  *
- * The zygote reads all of the text once. Most bytes begin no jump that could go to such a comparison: one of a byte begins near it, and one
- * of four bytes with a few codes that are looked for in sixteen bytes at a time.
+ * The zygote reads all of the text once, in less than a millisecond. A jump with a distance of one byte begins near its target, so only the
+ * neighbourhood of each comparison is searched for those. One with a distance of four bytes begins with one of few codes, which are looked
+ * for in sixteen bytes at a time.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -78,12 +79,13 @@ static void note_long_jump(uintptr_t at)
     note_jump(at + 5 + (uintptr_t)is_conditional + (uintptr_t)(intptr_t)distance);
 }
 
-/* Which of sixteen bytes, of which each has its next one in `next`, may begin a system call; and which a jump with a long distance. */
+/* Which of sixteen bytes may begin a system call. `next` has the byte behind each. */
 static inline __m128i may_be_call(__m128i codes, __m128i next)
 {
     return _mm_and_si128(_mm_cmpeq_epi8(codes, _mm_set1_epi8(0x0f)), _mm_cmpeq_epi8(next, _mm_set1_epi8(0x05)));
 }
 
+/* Which may begin a jump or call with a distance of four bytes. */
 static inline __m128i may_be_long_jump(__m128i codes, __m128i next)
 {
     const __m128i near = _mm_set1_epi8((char)0xe8), even = _mm_set1_epi8((char)0xfe);

@@ -4,7 +4,8 @@
 //! starts its stages, a tool that crashes. So such a command starts cold, and the rest of its test warm. Now and then it is tried, since
 //! the tool may be another one by then. All of this decides about time and no verdict.
 //!
-//! A command whose input is a pipe is none of these. For it, tools are remembered that are doubtful in most runs (`pool/doubt.rs`).
+//! A command whose input comes from a process is not known before it runs. For it, tools are remembered that are doubtful in most runs
+//! (`pool/doubt.rs`).
 //!
 //! The file is a log of eight bytes for each change. Several runners can append to it, and one that is killed loses nothing.
 
@@ -34,7 +35,7 @@ const KEPT: usize = 1 << 15;
 /// The bit of a record that tells whether the command is doubtful. The others are its hash.
 const IS_DOUBTFUL: u64 = 1;
 
-/// A command, as a hash of its program, arguments and standard input.
+/// A command, as a hash of its program, arguments and standard input; or most commands of a tool, as a hash of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Command(u64);
 

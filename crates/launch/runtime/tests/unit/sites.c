@@ -86,7 +86,6 @@ static void finds_every_jump_behind_a_system_call(void)
             CHECK_EQUAL(hs_sites_tail_is_free((uintptr_t)code + sites[i]), expected);
             *(expected ? &free_ones : &reached) += 1;
         }
-        CHECK(!hs_sites_tail_is_free((uintptr_t)code + sites[0] + 1));
     }
     CHECK(free_ones > 500 && reached > 500);
 }

@@ -12,9 +12,8 @@ const DOUBTFUL_MIN: u32 = 2;
 const DOUBTFUL_ONE_IN: u32 = 8;
 /// Runs after which both counts are halved, so that old runs count for less.
 const RECENT: u32 = 64;
-/// Cold starts of the first rest, of that of a tool that is known from earlier runs of tests, and of the longest.
+/// Cold starts of the first rest, also of a tool that is remembered, and of the longest.
 const REST_FIRST: u32 = 16;
-const REST_KNOWN: u32 = 16;
 const REST_MOST: u32 = 1024;
 /// A tool is remembered where so many of its runs are doubtful, and at least one in this many of all. It is forgotten where fewer than one
 /// in so many of at least so many runs are, or where the first run after the rest that it began with is none.
@@ -44,7 +43,7 @@ pub(crate) struct Doubted {
 impl Doubted {
     /// Returns the record of a tool that is remembered as doubtful in most runs. It begins with a rest, unless it is `tried`.
     pub(crate) fn known(tried: bool) -> Self {
-        let rest = if tried { 0 } else { REST_KNOWN };
+        let rest = if tried { 0 } else { REST_FIRST };
         Doubted { left: rest, last: rest, is_known: Some(true), ..Doubted::default() }
     }
 

@@ -250,7 +250,8 @@ impl<M: Make> Pool<M> {
 
     /// Remembers that a tool is doubtful in most runs, or is so no more, once that is seen.
     pub(crate) fn remember_doubts(&self, tool: &Tool<M>) {
-        if let (Some(is_doubtful), Some(known)) = (tool.news(), self.doubts.of_tool(tool.path())) {
+        let Some(is_doubtful) = tool.news() else { return };
+        if let Some(known) = self.doubts.of_tool(tool.path()) {
             self.doubts.ran(known, is_doubtful);
         }
     }
