@@ -49,6 +49,18 @@ enum Time {
     Seconds(f64),
 }
 
+impl Time {
+    fn seconds(&self, text: &str) -> f64 {
+        match self {
+            Time::Written(line) => {
+                let number = text[line.clone()].split(' ').next().expect("a first part");
+                number.parse().expect("`is_exponential` holds")
+            }
+            Time::Seconds(seconds) => *seconds,
+        }
+    }
+}
+
 /// A file, as it was when it was read.
 #[derive(Debug, PartialEq, Eq)]
 struct Source {
@@ -148,10 +160,7 @@ impl Times {
     pub fn get(&self, path: &str) -> Option<f64> {
         let is_it = |&place: &u32| self.text[self.entries[place as usize].path.clone()] == *path;
         let place = self.places.find(self.hasher.hash_one(path), is_it)?;
-        match &self.entries[*place as usize].time {
-            Time::Seconds(seconds) => Some(*seconds),
-            Time::Written(line) => self.text[line.clone()].split(' ').next()?.parse().ok(),
-        }
+        Some(self.entries[*place as usize].time.seconds(&self.text))
     }
 
     /// Returns whether no times are known.
@@ -178,14 +187,8 @@ impl Times {
         );
         match found {
             hash_table::Entry::Occupied(place) => {
-                let seconds = match entry.time {
-                    Time::Seconds(seconds) => seconds,
-                    // The path of the first line stays.
-                    Time::Written(line) => {
-                        text[line].split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0.0)
-                    }
-                };
-                entries[*place.get() as usize].time = Time::Seconds(seconds);
+                // The path of the first line stays.
+                entries[*place.get() as usize].time = Time::Seconds(entry.time.seconds(text));
             }
             hash_table::Entry::Vacant(place) => {
                 place.insert(entries.len() as u32);

@@ -4,8 +4,8 @@
 //! starts its stages, a tool that crashes. So such a command starts cold, and the rest of its test warm. Now and then it is tried, since
 //! the tool may be another one by then. All of this decides about time and no verdict.
 //!
-//! A command whose input comes from a process is not known before it runs. For it, tools are remembered that are doubtful in most runs
-//! (`pool/doubt.rs`).
+//! A command whose input comes from a process is not known before it runs. For such commands, the file remembers tools that are doubtful
+//! in most runs (`pool/doubt.rs`).
 //!
 //! The file is a log of eight bytes for each change. Several runners can append to it, and one that is killed loses nothing.
 

@@ -15,8 +15,8 @@ const RECENT: u32 = 64;
 /// Cold starts of the first rest, also of a tool that is remembered, and of the longest.
 const REST_FIRST: u32 = 16;
 const REST_MOST: u32 = 1024;
-/// A tool is remembered where so many of its runs are doubtful, and at least one in this many of all. It is forgotten where fewer than one
-/// in so many of at least so many runs are, or where the first run after the rest that it began with is none.
+/// A tool is remembered if so many of its runs are doubtful, and at least one in this many of all. It is forgotten if fewer than one in so
+/// many of at least so many runs are, or if its first warm run in a run of tests is not.
 const REMEMBERED_MIN: u32 = 4;
 const REMEMBERED_ONE_IN: u32 = 2;
 const FORGOTTEN_ONE_IN: u32 = 4;
@@ -36,7 +36,7 @@ pub(crate) struct Doubted {
     /// All runs, and how many of them were doubtful.
     all: u32,
     all_doubtful: u32,
-    /// Whether the tool is remembered as one that is doubtful in most runs, as far as this record knows; `None` before it does.
+    /// Whether the tool is remembered as doubtful in most runs. `None` if this record has neither been told nor decided.
     is_known: Option<bool>,
 }
 
