@@ -47,8 +47,8 @@ pub use sys::priority::io_priority;
 pub use sys::settings::unusual_settings;
 pub use sys::wait::Change;
 pub use warm::{
-    Ahead, Choice, Clones, CpuTime, Nested, OnDoubt, Policy, Retirement, StatCache, Statistics, Stopped,
-    ToolStatistics, cache_directory, has_fixed_search, holds_files, is_read_by_libraries,
+    Ahead, Choice, Clones, CpuTime, Hold, Nested, OnDoubt, Policy, Retirement, StatCache, Statistics,
+    Stopped, ToolStatistics, cache_directory, has_fixed_search, holds_files, is_read_by_libraries,
     leads_through_made_up, needed_glibc, reports_changes, stamps_accesses, stamps_changes,
 };
 

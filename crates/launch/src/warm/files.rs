@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::file_systems::stamps_accesses;
+use super::held::Hold;
 use super::identity::{self, Aspect, Found, Identity, identify, is_like};
 use super::made_up::way;
 
@@ -41,6 +42,8 @@ pub(crate) struct Files {
     watched: Vec<Watched>,
     /// Names in directories relative to the working directory: if one exists there, ld.so would load another file.
     shadows: Vec<PathBuf>,
+    /// Tells without a look at each that no path leads to another file.
+    hold: Hold,
 }
 
 impl Files {
@@ -53,6 +56,7 @@ impl Files {
     pub(crate) fn watch_for(&mut self, path: &Path, aspect: Aspect) {
         if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
             let found = identity::identify_aspect(&path, aspect);
+            self.hold = Hold::default();
             self.watched.push(Watched { path: common(path), aspect, found });
         }
     }
@@ -83,6 +87,7 @@ impl Files {
     /// Adds the records of `other`. A run that reads a file changes the time of last access, and the next one is told the new time: the
     /// later record holds.
     pub(crate) fn join(&mut self, other: &Files) {
+        self.hold = Hold::default();
         for theirs in &other.watched {
             let is_same = |own: &&mut Watched| {
                 Arc::ptr_eq(&own.path, &theirs.path)
@@ -116,7 +121,7 @@ impl Files {
     pub(super) fn of_kept(kept: Vec<(CString, Aspect, Found)>) -> Files {
         let watched =
             kept.into_iter().map(|(path, aspect, found)| Watched { path: common(path), aspect, found });
-        Files { watched: watched.collect(), shadows: Vec::new() }
+        Files { watched: watched.collect(), ..Files::default() }
     }
 
     /// Returns whether a start is cold if the file `path`, relative to the working directory, exists.
@@ -143,13 +148,25 @@ impl Files {
 
     /// Returns whether every path still leads to the same file, unchanged.
     pub(crate) fn unchanged(&self) -> bool {
-        looking(|look| {
+        let are_held = self.hold.is_unchanged();
+        let are_unchanged = looking(|look| {
             self.watched.iter().all(|w| match w.aspect {
-                Aspect::File => look(&w.path) == w.found,
+                Aspect::File => are_held || look(&w.path) == w.found,
                 Aspect::Place => look(&w.path).and_then(Identity::place) == w.found,
                 _ => identity::identify_aspect(&w.path, w.aspect) == w.found,
             })
-        })
+        });
+        if are_unchanged && !are_held && self.hold.is_due() {
+            self.begin_hold();
+        }
+        are_unchanged
+    }
+
+    /// Holds the files whose content matters. Of a directory whose files do not matter the times would.
+    fn begin_hold(&self) {
+        let files = || self.watched.iter().filter(|w| w.aspect == Aspect::File);
+        let paths = files().map(|w| Path::new(OsStr::from_bytes(w.path.to_bytes())));
+        self.hold.begin(paths, || files().all(|w| identify(&w.path) == w.found));
     }
 
     /// Returns whether the kernel may record that a cold start has read one of the files.

@@ -105,17 +105,15 @@ impl FileChecks {
             let refusal = (!known.is_trusted).then(|| "it is not trusted".to_owned());
             let marks: Arc<[Mark]> = std::mem::take(&mut known.marks).into();
             let tool = known.into_tool();
-            if refusal.is_none() {
-                filechecks.trust.hold(&tool, &marks);
-            }
             filechecks.trust.settle(&tool, Ok(Verdict { refusal, marks }));
         }
+        filechecks.trust.hold();
         filechecks
     }
 
     /// Whether the files of what is known are as they were when [`knowing`](FileChecks::knowing) was called.
     pub fn is_fresh(&self) -> bool {
-        self.trust.is_held()
+        self.trust.are_current()
     }
 
     /// Returns what this process has done, for the other one.

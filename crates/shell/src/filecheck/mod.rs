@@ -6,7 +6,6 @@
 
 mod battery;
 mod elsewhere;
-mod held;
 mod limits;
 mod passes;
 mod python;

@@ -14,11 +14,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use hotstart_filecheck::Dialect;
-use hotstart_launch::{Reason, stamps_accesses};
+use hotstart_launch::{Hold, Reason, stamps_accesses};
 use hotstart_model::Environment;
 use serde::{Deserialize, Serialize};
 
-use super::held::Held;
 use super::passes::Hash;
 use super::{python, question, store};
 
@@ -114,11 +113,15 @@ impl Mark {
 
     /// Returns the mark of an aspect as it is now. `None` if it is another one now.
     pub fn seen(path: &Path, aspect: Aspect) -> Option<Mark> {
+        Some(Mark { path: path.to_owned(), aspect, numbers: Mark::numbers(path, aspect)? })
+    }
+
+    fn numbers(path: &Path, aspect: Aspect) -> Option<[i64; 7]> {
         let found = match aspect {
             Aspect::Target => std::fs::metadata(path),
             _ => std::fs::symlink_metadata(path),
         };
-        let numbers = match (aspect, found) {
+        Some(match (aspect, found) {
             (Aspect::Missing, Err(error)) => {
                 let is_missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
                 is_missing.then_some([0; 7])?
@@ -134,12 +137,11 @@ impl Mark {
                 let changed = [found.ctime(), found.ctime_nsec()];
                 [device, inode, size, modified[0], modified[1], changed[0], changed[1]]
             }
-        };
-        Some(Mark { path: path.to_owned(), aspect, numbers })
+        })
     }
 
     pub fn is_current(&self) -> bool {
-        Mark::seen(&self.path, self.aspect).as_ref() == Some(self)
+        Mark::numbers(&self.path, self.aspect) == Some(self.numbers)
     }
 }
 
@@ -152,12 +154,39 @@ pub(super) struct Verdict {
     pub marks: Arc<[Mark]>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Used(u32),
     Pending,
-    /// A verdict, and a hash of what it is about.
-    Settled(Verdict, Hash),
+    Settled(Settled),
+}
+
+/// A verdict.
+#[derive(Clone, Debug)]
+struct Settled {
+    verdict: Verdict,
+    /// A hash of what it is about.
+    hash: Hash,
+    /// Tells without a look at each that the files are as they were.
+    hold: Arc<Hold>,
+}
+
+impl Settled {
+    /// Whether the FileCheck's files are as they were.
+    fn is_current(&self) -> bool {
+        let are_held = self.hold.is_unchanged();
+        let is_current = are_held || self.verdict.marks.iter().all(Mark::is_current);
+        if is_current && !are_held && self.hold.is_due() {
+            self.begin_hold();
+        }
+        is_current
+    }
+
+    /// Holds the files, from the program on.
+    fn begin_hold(&self) {
+        let Verdict { marks, .. } = &self.verdict;
+        self.hold.begin(marks.iter().map(|mark| &mark.path), || marks.iter().all(Mark::is_current));
+    }
 }
 
 impl State {
@@ -167,7 +196,7 @@ impl State {
             verdict.refusal.get_or_insert_with(|| Reason::AccessTimes.to_string());
         }
         let hash = question::about(tool, &verdict.marks);
-        State::Settled(verdict, hash)
+        State::Settled(Settled { verdict, hash, hold: Arc::default() })
     }
 }
 
@@ -183,8 +212,6 @@ pub(super) struct Trust {
     is_testing: AtomicBool,
     /// Whether a FileCheck has lost its trust.
     is_lost: Arc<AtomicBool>,
-    /// What tells that the files of FileChecks are as they were.
-    held: HashMap<Tool, Held>,
 }
 
 impl Trust {
@@ -196,7 +223,6 @@ impl Trust {
             changed: Condvar::new(),
             is_testing: AtomicBool::new(false),
             is_lost: Arc::default(),
-            held: HashMap::new(),
         }
     }
 
@@ -204,16 +230,26 @@ impl Trust {
         self.tools.lock().expect("no panic while locked")
     }
 
-    /// Holds the files of a FileCheck, so that its uses need not ask for each by its path.
-    pub fn hold(&mut self, tool: &Tool, marks: &[Mark]) {
-        if let Some(held) = Held::new(&tool.program, marks) {
-            self.held.insert(tool.clone(), held);
+    /// Holds the files of all FileChecks that the matcher may replace, now or never: this process will be traced.
+    pub fn hold(&self) {
+        let trusted = |state: &State| match state {
+            State::Settled(settled) if settled.verdict.refusal.is_none() => Some(settled.clone()),
+            _ => None,
+        };
+        let all: Vec<Settled> = self.lock().values().filter_map(trusted).collect();
+        for settled in all {
+            settled.begin_hold();
+            settled.hold.make_final();
         }
     }
 
-    /// Whether nothing that is held has changed.
-    pub fn is_held(&self) -> bool {
-        self.held.values().all(Held::is_unchanged)
+    /// Whether the files of all FileChecks with a verdict are as they were.
+    pub fn are_current(&self) -> bool {
+        let all: Vec<State> = self.lock().values().cloned().collect();
+        all.iter().all(|state| match state {
+            State::Settled(settled) if settled.verdict.refusal.is_none() => settled.is_current(),
+            _ => true,
+        })
     }
 
     /// Has FileChecks tested early, since there are so many tests that this pays.
@@ -228,7 +264,7 @@ impl Trust {
             tools.insert(tool.clone(), self.at_first_sight(tool));
         }
         let state = tools.get_mut(tool).expect("entered above");
-        let (verdict, hash) = match state {
+        let settled = match state {
             State::Used(uses) => {
                 *uses += 1;
                 if *uses >= self.uses(tool) {
@@ -238,17 +274,16 @@ impl Trust {
                 return Err(NOT_YET);
             }
             State::Pending => return Err(NOT_YET),
-            State::Settled(verdict, hash) => (verdict.clone(), *hash),
+            State::Settled(settled) => settled.clone(),
         };
         // A Python script has hundreds of files.
         drop(tools);
-        let is_held = self.held.get(tool).is_some_and(Held::is_unchanged);
-        if !is_held && !verdict.marks.iter().all(Mark::is_current) {
+        if !settled.is_current() {
             self.lock().insert(tool.clone(), State::Used(1));
             return Err(NOT_YET);
         }
-        match verdict.refusal {
-            None => Ok(hash),
+        match settled.verdict.refusal {
+            None => Ok(settled.hash),
             Some(_) => Err("it is not trusted"),
         }
     }
@@ -309,13 +344,13 @@ impl Trust {
     pub fn is_known(&self, tool: &Tool) -> bool {
         let mut tools = self.lock();
         let state = tools.entry(tool.clone()).or_insert_with(|| self.at_first_sight(tool));
-        matches!(state, State::Settled(verdict, _) if verdict.marks.iter().all(Mark::is_current))
+        matches!(state, State::Settled(settled) if settled.is_current())
     }
 
     /// Returns all FileChecks with a verdict, and the hash of what it is about.
     pub fn settled(&self) -> Vec<(Tool, Verdict, Hash)> {
         let settled = |(tool, state): (&Tool, &State)| match state {
-            State::Settled(verdict, hash) => Some((tool.clone(), verdict.clone(), *hash)),
+            State::Settled(Settled { verdict, hash, .. }) => Some((tool.clone(), verdict.clone(), *hash)),
             _ => None,
         };
         self.lock().iter().filter_map(settled).collect()
@@ -330,7 +365,7 @@ impl Trust {
     /// Whether the verdict allows the matcher.
     pub fn believes(&self, tool: &Tool) -> bool {
         let tools = self.lock();
-        matches!(tools.get(tool), Some(State::Settled(Verdict { refusal: None, .. }, _)))
+        matches!(tools.get(tool), Some(State::Settled(settled)) if settled.verdict.refusal.is_none())
     }
 
     /// Records a verdict. Without one, the FileCheck is not tested again in this run.
@@ -368,7 +403,7 @@ impl Trust {
             store::clear(dir);
         });
         for (tool, state) in tools.iter_mut().filter(|(tool, _)| which(tool)) {
-            let State::Settled(verdict, _) = state else { continue };
+            let State::Settled(Settled { verdict, .. }) = state else { continue };
             if verdict.refusal.is_none() {
                 verdict.refusal = Some(why.replace('\n', " "));
                 self.dir.iter().for_each(|dir| store::write(dir, tool, verdict));
@@ -380,7 +415,7 @@ impl Trust {
     pub fn refused(&self) -> Vec<(PathBuf, String)> {
         let tools = self.lock();
         let refused = tools.iter().filter_map(|(tool, state)| match state {
-            State::Settled(Verdict { refusal: Some(why), .. }, _) => {
+            State::Settled(Settled { verdict: Verdict { refusal: Some(why), .. }, .. }) => {
                 Some((tool.program.clone(), why.clone()))
             }
             _ => None,
