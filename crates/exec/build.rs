@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 6] = ["main.c", "find.c", "describe.c", "connect.c", "job.c", "text.c"];
+const SOURCES: [&str; 7] = ["main.c", "find.c", "describe.c", "connect.c", "job.c", "stop.c", "text.c"];
 const HEADERS: [&str; 3] = ["wire.h", "client.h", "system.h"];
 const MARK: &[u8] = b"hotstrt";
 /// The padding of an ELF file's identification, which kernel and tools ignore.

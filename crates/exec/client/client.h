@@ -1,7 +1,7 @@
 /* What the client's files share.
  *
  * main.c reads the command line, find.c looks for the program, describe.c puts the request together, connect.c finds
- * the server and starts one if there is none, job.c sees a job through, text.c has what libc would offer. Whatever is
+ * the server and starts one if there is none, job.c sees a job through, stop.c stops, text.c has what libc would offer. Whatever is
  * in doubt ends in `run_cold`: the client becomes the command. Nothing is allocated.
  */
 #ifndef HOTSTART_EXEC_CLIENT_H
@@ -72,6 +72,10 @@ struct server {
 };
 void connect_server(struct server *server, struct command *command);
 long await_end_of(const struct server *server);
+
+/* stop.c: stops this process by a signal, if the system does, until it is continued; whether the system would by SIGTSTP. */
+void stop_by(int signal);
+int can_be_stopped(void);
 
 /* job.c: sends the request and sees the job through. */
 __attribute__((noreturn)) void die_of(int signal);

@@ -122,6 +122,8 @@ long find_program(const char *name, const struct command *command, int as_itself
     struct file passed;
     const char *path = text_variable(command->envp, "PATH");
     found->may_be_wrapper = 0;
+    if (!*name)
+        return -ENOENT;
     if (text_last_part(name) != name)
         return text_append(found->path, found->path + PATH_ROOM, name) ? 0 : -NAME_TOO_LONG;
     if (!path)

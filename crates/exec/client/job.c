@@ -17,11 +17,6 @@
 #define ECONNRESET 104
 #define REASON_ROOM 200
 
-static uint64_t bit(int number)
-{
-    return (uint64_t)1 << (number - 1);
-}
-
 /* SIGCONTs that were passed on. */
 static uint32_t continued;
 
@@ -54,32 +49,29 @@ static void pass_on(struct server *server, int number)
     continued += number == SIGCONT;
 }
 
-struct action {
-    uint64_t handler, flags, restorer, mask;
-};
-
-/* Stops by the signal that the job has stopped by, unless it has been continued since. What continues this process comes as a signal to
- * pass on. The system does not stop a process group without a shell by other signals than SIGSTOP; then the job goes on as well. */
-static void stop_by(struct server *server, int number, uint32_t when)
+/* Stops as the job has stopped, unless that has been continued since. */
+static void stop_with_job(struct server *server, int number, uint32_t when)
 {
-    struct action none = {0, 0, 0, 0}, before;
-    const uint64_t own = bit(number);
-    uint64_t pending = 0;
     if (when != continued || number < 1 || number > 64)
         return;
-    sys(__NR_rt_sigaction, number, number == SIGSTOP ? NULL : &none, &before, sizeof own);
-    sys(__NR_kill, sys(__NR_getpid), number);
-    sys(__NR_rt_sigprocmask, SIG_UNBLOCK, &own, NULL, sizeof own);
-    sys(__NR_rt_sigprocmask, SIG_BLOCK, &own, NULL, sizeof own);
-    sys(__NR_rt_sigaction, number, number == SIGSTOP ? NULL : &before, NULL, sizeof own);
-    sys(__NR_rt_sigpending, &pending, sizeof pending);
-    if (!(pending & bit(SIGCONT)))
+    stop_by(number);
+    /* The system does not stop a process group without a shell by other signals than SIGSTOP; then the job goes on as well. */
+    pass_on(server, SIGCONT);
+}
+
+/* A command would not stop by such a signal where the system stops nobody by it. What stops in the job cannot always be told: a process
+ * that waits for the child of its vfork is not seen to stop. */
+static void pass_on_from_outside(struct server *server, int number)
+{
+    const int may_stop = number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+    pass_on(server, number);
+    if (may_stop && !can_be_stopped())
         pass_on(server, SIGCONT);
 }
 
 void die_of(int number)
 {
-    struct action action = {0, 0, 0, 0};
+    struct sys_action action = {0, 0, 0, 0};
     struct rlimit none = {0, 0};
     uint64_t all = 0;
     /* The job has left its own core file, if any. */
@@ -121,7 +113,7 @@ static void hear(struct server *server, struct command *command, int *must_not_r
         *must_not_repeat = 1;
         return;
     case HX_STOPPED:
-        stop_by(server, reply.value, reply.continued);
+        stop_with_job(server, reply.value, reply.continued);
         return;
     case HX_EXITED:
         leave(reply.value);
@@ -153,7 +145,7 @@ void run_warm(struct server *server, struct message *message, struct command *co
         sys(__NR_ppoll, polled, 2, NULL, NULL, sizeof passed);
         if (polled[1].revents && sys(__NR_read, polled[1].fd, &info, sizeof info) == sizeof info) {
             command->taken |= bit((int)info.ssi_signo);
-            pass_on(server, (int)info.ssi_signo);
+            pass_on_from_outside(server, (int)info.ssi_signo);
         }
         if (polled[0].revents)
             hear(server, command, &must_not_repeat);

@@ -47,6 +47,16 @@ static inline long sys6(long number, long a, long b, long c, long d, long e, lon
 /* sys(NUMBER, up to five arguments) */
 #define sys(...) SYS_CHOOSE(__VA_ARGS__, , SYS5, SYS4, SYS3, SYS2, SYS1, SYS0)(__VA_ARGS__)
 
+/* The kernel's own form of a signal's action. */
+struct sys_action {
+    uint64_t handler, flags, restorer, mask;
+};
+
+static inline uint64_t bit(int number)
+{
+    return (uint64_t)1 << (number - 1);
+}
+
 static inline __attribute__((noreturn)) void leave(int code)
 {
     for (;;)

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::bench::{Bench, await_begun, await_that, kill, lines, pid, told};
 
@@ -195,6 +195,25 @@ fn a_job_goes_on_where_the_command_could_not_stop() {
     assert_eq!(bench.warm_starts(), before + 1, "{}", bench.status());
 }
 
+/// A process that waits for the child of its vfork is not seen to stop, and would wait for ever.
+#[test]
+fn a_job_goes_on_where_the_system_stops_nobody() {
+    let bench = Bench::new();
+    let tool = bench.tool("clang");
+    bench.warm_up(&tool);
+    let (log, gate) = (bench.path("log"), bench.path("gate"));
+    let mut client = bench.command("/usr/bin/setsid".as_ref());
+    client.arg(bench.path("bin/hotstart-exec")).arg(&tool).arg("vfork").arg(&log).arg(&gate);
+    let before = bench.warm_starts();
+    let mut client = client.spawn().expect("it runs");
+    await_begun(&log);
+    kill_process_group(pid(&client), Signal::TSTP).expect("it is there");
+    std::fs::write(&gate, "").unwrap();
+    await_that("the client to end", || client.try_wait().expect("it is a child").is_some());
+    assert!(client.wait().expect("it has ended").success());
+    assert_eq!(bench.warm_starts(), before + 1, "{}", bench.status());
+}
+
 #[test]
 fn a_job_that_others_continue_continues_its_client() {
     let bench = Bench::new();
@@ -234,6 +253,8 @@ fn the_big_binary_does_the_same() {
     let missing = bench.hotstart().args(["exec", "--", "no-such-command"]).output().expect("it runs");
     assert_eq!(missing.status.code(), Some(127));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("No such file or directory"));
+    let unnamed = bench.client().args(["--", ""]).output().expect("it runs");
+    assert_eq!(unnamed.status.code(), Some(127));
 }
 
 #[test]

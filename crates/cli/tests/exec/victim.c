@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -120,6 +121,14 @@ int main(int argc, char **argv)
             return wait_for(argv[4], argv[3]);
         signal(SIGINT, SIG_IGN);
         return wait_for(argv[2], argv[3]);
+    }
+    if (strcmp(what, "vfork") == 0) {
+        int status = -1;
+        const int child = vfork();
+        if (child == 0)
+            _exit(wait_for(argv[2], argv[3]));
+        waitpid(child, &status, 0);
+        return status != 0;
     }
     if (strcmp(what, "child") == 0 && fork() == 0)
         return wait_for(argv[2], argv[3]);
