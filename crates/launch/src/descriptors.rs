@@ -47,6 +47,15 @@ pub(crate) fn fit(per_tool: usize) -> usize {
     per_tool.min(usize::try_from(limit / 256).unwrap_or(usize::MAX)).max(1)
 }
 
+/// Returns how many files may be held open to notice changes to them.
+pub(crate) fn for_held() -> usize {
+    /// As many as a few dozen tools of one build have.
+    const ENOUGH: u64 = 512;
+    let limit =
+        OWN.get().map_or_else(|| getrlimit(Resource::Nofile).current.unwrap_or(MOST), |own| own.limit);
+    (limit / 16).min(ENOUGH) as usize
+}
+
 /// Returns the share of scripts: three quarters, less the descriptors for files and directories that are read one at a time.
 fn for_scripts(limit: u64) -> u64 {
     (limit - limit / 4).saturating_sub(limit.min(2048) / 8).max(1)

@@ -24,13 +24,12 @@ use rustix::process::{Pid, getpid};
 
 use super::file_systems::stamps_changes;
 use super::made_up::way;
+use crate::descriptors::for_held;
 
 /// The kernel's list of mounts.
 const MOUNTS: &str = "/proc/self/mountinfo";
 /// A file changed within this many seconds may change again within one tick of the clock that stamps it.
 const RECENT: i64 = 2;
-/// Most files and directories that are held at a time: each takes a descriptor.
-const HELD_MAX: usize = 512;
 /// Looks at all paths before they are held, since that takes as long as twenty of them. Each further attempt waits for
 /// [`PATIENCE`] times as many: there is a directory that changes all the time.
 const LOOKS_FIRST: u32 = 16;
@@ -182,9 +181,10 @@ fn open(path: PathBuf, numbers_seen: [i64; 8]) -> Option<Arc<Opened>> {
     if let Some(opened) = known {
         return Some(opened);
     }
-    if all.len() >= HELD_MAX {
+    let most = for_held();
+    if all.len() >= most {
         all.retain(|_, opened| opened.strong_count() > 0);
-        if all.len() >= HELD_MAX {
+        if all.len() >= most {
             return None;
         }
     }
