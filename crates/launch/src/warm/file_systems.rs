@@ -53,6 +53,9 @@ const KNOWN: [(u32, Stamps); 31] = [
     (0x7461_636f, Stamps::Unknown),  // ocfs2
 ];
 
+/// Those in which the stamps of a directory tell each change to its names. An overlay's tell of the topmost layer only.
+const STAMP_NAMES: [u32; 6] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x8584_58f6, 0xf2f5_2010];
+
 /// Returns whether what is at `path` lies in a file system that holds files, and does not make them up.
 pub fn holds_files(path: &Path) -> bool {
     stamps_at(path).is_ok_and(|stamps| stamps.is_some())
@@ -61,6 +64,11 @@ pub fn holds_files(path: &Path) -> bool {
 /// Returns whether each change to the file at `path` would show in its stamps.
 pub fn stamps_changes(path: &Path) -> bool {
     stamps_at(path) == Ok(Some(Stamps::Certain))
+}
+
+/// Returns whether each change to the file at `path`, or to the names in the directory, would show in its stamps.
+pub(super) fn stamps_names(path: &Path) -> bool {
+    file_system(path).is_ok_and(|number| STAMP_NAMES.contains(&number)) && stamps_changes(path)
 }
 
 /// Returns whether the file does not exist, or is in a file system that is known to report changes.
@@ -77,13 +85,19 @@ pub fn stamps_accesses(path: &Path) -> bool {
 
 /// Returns what the stamps of the file at `path` tell. `None` if its file system is on no list.
 fn stamps_at(path: &Path) -> Result<Option<Stamps>, Errno> {
-    let number = rustix::fs::statfs(path)?.f_type as u32;
+    let number = file_system(path)?;
     Ok(KNOWN.iter().find(|(known, _)| *known == number).map(|(_, stamps)| *stamps))
+}
+
+fn file_system(path: &Path) -> Result<u32, Errno> {
+    Ok(rustix::fs::statfs(path)?.f_type as u32)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const OVERLAY: u32 = 0x794c_7630;
 
     #[test]
     fn the_kernels_file_systems_hold_no_files() {
@@ -105,5 +119,13 @@ mod tests {
     fn what_stamps_each_change_reports_it() {
         let here = std::env::temp_dir();
         assert!(holds_files(&here) && (reports_changes(&here) || !stamps_changes(&here)));
+        assert!(stamps_changes(&here) || !stamps_names(&here));
+    }
+
+    #[test]
+    fn all_that_stamps_names_stamps_each_change() {
+        let stamps = |number| KNOWN.iter().find(|(known, _)| *known == number).map(|(_, stamps)| *stamps);
+        assert!(STAMP_NAMES.iter().all(|&number| stamps(number) == Some(Stamps::Certain)));
+        assert!(stamps(OVERLAY) == Some(Stamps::Certain) && !STAMP_NAMES.contains(&OVERLAY));
     }
 }

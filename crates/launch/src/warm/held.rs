@@ -5,7 +5,7 @@
 //! the file, or in those of a directory on the way to it; or it is a mount.
 //!
 //! An open file keeps its file system from being unmounted, which a test may want to do. So nothing is held in any but that of the root and
-//! that of the program, nor where times do not show each change.
+//! that of the program, nor where times do not show each change (an overlay's directory has those of its topmost layer).
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -22,7 +22,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, StatxFlags, fstat, 
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid};
 
-use super::file_systems::stamps_changes;
+use super::file_systems::stamps_names;
 use super::made_up::way;
 use crate::descriptors::for_held;
 
@@ -158,7 +158,7 @@ impl Held {
                 continue;
             }
             let is_recent = seen.st_mtime.max(seen.st_ctime) + RECENT > now;
-            if is_recent || !stamps_changes(&path) {
+            if is_recent || !stamps_names(&path) {
                 return None;
             }
             opened.push(open(path, numbers(&seen))?);
