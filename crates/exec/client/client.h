@@ -66,16 +66,15 @@ const char *describe(struct message *message, const struct command *command);
 struct server {
     int socket;
     int pid;
-    int ends_all;
     const char *why;
     char directory[108];
 };
 void connect_server(struct server *server, struct command *command);
 long await_end_of(const struct server *server);
 
-/* stop.c: stops this process by a signal, if the system does, until it is continued; whether the system would by SIGTSTP. */
+/* stop.c: stops this process by a signal, if the system does, until it is continued; whether the system would not by SIGTSTP. */
 void stop_by(int signal);
-int can_be_stopped(void);
+int stops_nobody(void);
 
 /* job.c: sends the request and sees the job through. */
 __attribute__((noreturn)) void die_of(int signal);

@@ -39,34 +39,48 @@ static int send_parts(int socket, const struct iovec *parts, size_t count, const
     return sys(__NR_sendmsg, socket, &message, MSG_NOSIGNAL) > 0 ? 0 : -1;
 }
 
+/* Signals by which a terminal stops a process. */
+static const uint64_t stops = (uint64_t)1 << (SIGTSTP - 1) | (uint64_t)1 << (SIGTTIN - 1) | (uint64_t)1 << (SIGTTOU - 1);
+
 /* Signals are blocked by now, so that none is lost between here and the end of the job. */
-static void pass_on(struct server *server, int number)
+static void pass_on(struct server *server, int number, uint32_t flags)
 {
-    const uint32_t ends_all = server->ends_all && (number == SIGINT || number == SIGTERM || number == SIGHUP);
-    struct hx_signal signal = {{HX_MAGIC, HX_VERSION, sizeof signal, HX_SIGNAL}, number, ends_all};
+    struct hx_signal signal = {{HX_MAGIC, HX_VERSION, sizeof signal, HX_SIGNAL}, number, flags};
     struct iovec part = {&signal, sizeof signal};
     send_parts(server->socket, &part, 1, NULL, 0);
     continued += number == SIGCONT;
 }
 
+/* Notes a signal for a command that may yet be run cold. One that stops and one that continues undo each other, as in the kernel. */
+static void take(struct command *command, int number)
+{
+    if (number == SIGCONT)
+        command->taken &= ~stops;
+    else if (stops & bit(number))
+        command->taken &= ~bit(SIGCONT);
+    command->taken |= bit(number);
+}
+
+static void take_from_outside(struct server *server, struct command *command, int number)
+{
+    uint32_t flags = 0;
+    if (command->ends_all && (number == SIGINT || number == SIGTERM || number == SIGHUP))
+        flags |= HX_ENDS_ALL;
+    if (stops & bit(number) && stops_nobody())
+        flags |= HX_STOPS_NOBODY;
+    take(command, number);
+    pass_on(server, number, flags);
+}
+
 /* Stops as the job has stopped, unless that has been continued since. */
-static void stop_with_job(struct server *server, int number, uint32_t when)
+static void stop_with_job(struct server *server, struct command *command, int number, uint32_t when)
 {
     if (when != continued || number < 1 || number > 64)
         return;
     stop_by(number);
+    command->taken &= ~stops;
     /* The system does not stop a process group without a shell by other signals than SIGSTOP; then the job goes on as well. */
-    pass_on(server, SIGCONT);
-}
-
-/* A command would not stop by such a signal where the system stops nobody by it. What stops in the job cannot always be told: a process
- * that waits for the child of its vfork is not seen to stop. */
-static void pass_on_from_outside(struct server *server, int number)
-{
-    const int may_stop = number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
-    pass_on(server, number);
-    if (may_stop && !can_be_stopped())
-        pass_on(server, SIGCONT);
+    pass_on(server, SIGCONT, 0);
 }
 
 void die_of(int number)
@@ -113,7 +127,7 @@ static void hear(struct server *server, struct command *command, int *must_not_r
         *must_not_repeat = 1;
         return;
     case HX_STOPPED:
-        stop_with_job(server, reply.value, reply.continued);
+        stop_with_job(server, command, reply.value, reply.continued);
         return;
     case HX_EXITED:
         leave(reply.value);
@@ -131,7 +145,6 @@ void run_warm(struct server *server, struct message *message, struct command *co
     /* The kernel blocks neither. A fault of this process ends it all the same. */
     uint64_t passed = ~(bit(SIGKILL) | bit(SIGSTOP));
     int must_not_repeat = 0;
-    server->ends_all = command->ends_all;
     sys(__NR_rt_sigprocmask, SIG_BLOCK, &passed, NULL, sizeof passed);
     struct pollfd polled[2] = {{server->socket, POLLIN, 0}, {-1, POLLIN, 0}};
     polled[1].fd = (int)sys(__NR_signalfd4, -1, &passed, sizeof passed, O_CLOEXEC | O_NONBLOCK);
@@ -143,10 +156,8 @@ void run_warm(struct server *server, struct message *message, struct command *co
     for (;;) {
         struct signalfd_siginfo info;
         sys(__NR_ppoll, polled, 2, NULL, NULL, sizeof passed);
-        if (polled[1].revents && sys(__NR_read, polled[1].fd, &info, sizeof info) == sizeof info) {
-            command->taken |= bit((int)info.ssi_signo);
-            pass_on_from_outside(server, (int)info.ssi_signo);
-        }
+        if (polled[1].revents && sys(__NR_read, polled[1].fd, &info, sizeof info) == sizeof info)
+            take_from_outside(server, command, (int)info.ssi_signo);
         if (polled[0].revents)
             hear(server, command, &must_not_repeat);
     }

@@ -3,6 +3,7 @@
  * The kernel forgets a SIGCONT that is pending, blocked, when it sends a signal that stops. Whoever sent it does not send another one. So
  * SIGCONT is not blocked here; a handler takes it. Where that finds this process about to stop, it goes on behind the call. */
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 
@@ -78,29 +79,42 @@ void stop_by(int number)
     set_action(SIGCONT, &before_continue, NULL);
 }
 
-/* No call tells whether a process group is orphaned. A child finds out. */
-int can_be_stopped(void)
+static void take_nothing(int number)
 {
-    const struct sys_action none = {0, 0, 0, 0}, quiet = {0, SA_NOCLDSTOP, 0, 0};
-    struct sys_action before;
-    const uint64_t stops = bit(SIGTSTP);
+    (void)number;
+}
+
+/* Where this process's group is orphaned, the system ignores the default action of SIGTSTP. No call tells whether it is. A child finds
+ * out. */
+int stops_nobody(void)
+{
+    const struct sys_action none = {0, 0, 0, 0};
+    /* The child's stop sends no SIGCHLD. An action that is none would discard one that is pending. */
+    const struct sys_action quiet = {(uint64_t)take_nothing, SA_NOCLDSTOP | restorer_flag, restorer(), 0};
+    const uint64_t tstp = bit(SIGTSTP);
+    const long parent = sys(__NR_getpid);
     int status = 0;
-    set_action(SIGCHLD, &quiet, &before);
+    set_action(SIGCHLD, &quiet, NULL);
     /* Its end sends no signal. */
     long child = sys6(__NR_clone, 0, 0, 0, 0, 0, 0);
     if (child == 0) {
+        uint64_t pending = 0;
+        sys(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL);
+        if (sys(__NR_getppid) != parent)
+            leave(1);
         set_action(SIGTSTP, &none, NULL);
         sys(__NR_kill, sys(__NR_getpid), SIGTSTP);
-        sys(__NR_rt_sigprocmask, SIG_UNBLOCK, &stops, NULL, SIGNAL_BYTES);
-        leave(0);
+        sys(__NR_rt_sigprocmask, SIG_UNBLOCK, &tstp, NULL, SIGNAL_BYTES);
+        /* Whoever has continued the group continues this process's parent, too. */
+        sys(__NR_rt_sigpending, &pending, SIGNAL_BYTES);
+        leave(pending & bit(SIGCONT) ? 1 : 0);
     }
-    if (child > 0) {
-        sys(__NR_wait4, child, &status, WUNTRACED | __WALL, NULL);
-        if (WIFSTOPPED(status)) {
-            sys(__NR_kill, child, SIGKILL);
-            sys(__NR_wait4, child, NULL, __WALL, NULL);
-        }
-    }
-    set_action(SIGCHLD, &before, NULL);
-    return child < 0 || WIFSTOPPED(status);
+    if (child < 0)
+        return 0;
+    sys(__NR_wait4, child, &status, WUNTRACED | __WALL, NULL);
+    if (!WIFSTOPPED(status))
+        return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    sys(__NR_kill, child, SIGKILL);
+    sys(__NR_wait4, child, NULL, __WALL, NULL);
+    return 0;
 }

@@ -56,10 +56,15 @@ struct hx_run {
     struct hx_limit limits[HX_LIMITS];
 };
 
+/* It is a stop, and what the job leaves behind is to be ended, too. */
+#define HX_ENDS_ALL 1u
+/* The system stops nobody by it where the client is: what it stops in the job is to be continued. */
+#define HX_STOPS_NOBODY 2u
+
 struct hx_signal {
     struct hx_head head;
     int32_t signal;
-    uint32_t ends_all; /* it is a stop, and what the job leaves behind is to be ended, too */
+    uint32_t flags;
 };
 
 /* HX_COLD: nothing was begun, and text tells why. HX_STARTING: the job is about to begin, and must not be run again

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hotstart_launch::{Change, Child, Group, ProcessGroup, Reason, Via};
 use hotstart_model::Status;
@@ -138,6 +138,9 @@ fn process_group(group: &Group, seen: &Seen, client: i32) -> Result<ProcessGroup
 /// The time between two looks whether a job has stopped itself. The kernel wakes nobody for that who waits for other things, too.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
+/// The time in which processes of a job stop by a signal that was passed on. A client of the job's own stops at the server's next look.
+const TO_STOP: Duration = Duration::from_secs(2);
+
 /// A client whose job runs.
 struct Waiting<'a> {
     connection: &'a OwnedFd,
@@ -149,11 +152,17 @@ struct Waiting<'a> {
     was_told: bool,
     /// It has passed on a stop that is to end what the job leaves behind, too.
     ends_all: bool,
+    /// Until when what stops in the job is to be continued.
+    stops_nobody_until: Option<Instant>,
 }
 
 impl Waiting<'_> {
     /// Accounts for a signal that the client has passed on.
-    fn passes(&mut self, signal: i32) {
+    fn passes(&mut self, signal: i32, flags: u32) {
+        self.ends_all |= flags & wire::ENDS_ALL != 0;
+        if flags & wire::STOPS_NOBODY != 0 {
+            self.stops_nobody_until = Some(Instant::now() + TO_STOP);
+        }
         if signal == Signal::CONT.as_raw() {
             self.continued += 1;
             self.was_told = false;
@@ -176,7 +185,7 @@ impl Waiting<'_> {
     fn hear_the_last(&mut self) {
         let mut message = [0; wire::SIGNAL_SIZE];
         while let Ok((1.., _)) = rustix::net::recv(self.connection, &mut message[..], RecvFlags::DONTWAIT) {
-            self.ends_all |= wire::ends_all(&message);
+            self.ends_all |= wire::flags(&message) & wire::ENDS_ALL != 0;
         }
     }
 
@@ -199,7 +208,15 @@ fn accompany(
     (parent, pid): (i32, i32),
 ) {
     let mut event = child.end_fd().ok();
-    let mut client = Waiting { connection, pid, lives: true, continued: 0, was_told: false, ends_all: false };
+    let mut client = Waiting {
+        connection,
+        pid,
+        lives: true,
+        continued: 0,
+        was_told: false,
+        ends_all: false,
+        stops_nobody_until: None,
+    };
     while let Some(own) = &event {
         let other = client.lives.then_some(connection);
         let mut polled: Vec<_> =
@@ -215,6 +232,9 @@ fn accompany(
             child.signal_group(Signal::KILL.as_raw());
         } else if client.lives {
             client.follow(child.change());
+            if client.stops_nobody_until.is_some_and(|until| Instant::now() < until) {
+                child.continue_group();
+            }
         }
     }
     client.go_on();
@@ -250,8 +270,7 @@ fn pass_signal(client: &mut Waiting<'_>, child: &Child<'_>) -> bool {
             if let Some(signal) =
                 wire::signal(message).filter(|_| wire::kind(message) == Some(wire::Kind::Signal))
             {
-                client.passes(signal);
-                client.ends_all |= wire::ends_all(message);
+                client.passes(signal, wire::flags(message));
                 // A job has its own process group, which gets the signal as the client's group would.
                 child.signal_group(signal);
             }

@@ -93,15 +93,19 @@ impl Run {
     }
 }
 
+/// What a signal is to do besides.
+pub(crate) const ENDS_ALL: u32 = 1;
+pub(crate) const STOPS_NOBODY: u32 = 2;
+
 /// Returns the number in a signal message.
 pub(crate) fn signal(message: &[u8]) -> Option<i32> {
     let number = (message.len() == SIGNAL_SIZE).then(|| word(message, 16) as i32)?;
     (1..=64).contains(&number).then_some(number)
 }
 
-/// Returns whether a signal message asks to end what the job leaves behind, too.
-pub(crate) fn ends_all(message: &[u8]) -> bool {
-    message.len() == SIGNAL_SIZE && word(message, 20) != 0
+/// Returns the flags of a signal message.
+pub(crate) fn flags(message: &[u8]) -> u32 {
+    if message.len() == SIGNAL_SIZE { word(message, 20) } else { 0 }
 }
 
 /// Encodes a user's request, followed by a text.
@@ -174,7 +178,9 @@ mod tests {
             ("offsetof(struct hx_run, directory_mount)", 64),
             ("offsetof(struct hx_run, limits)", 72),
             ("offsetof(struct hx_signal, signal)", 16),
-            ("offsetof(struct hx_signal, ends_all)", 20),
+            ("offsetof(struct hx_signal, flags)", 20),
+            ("HX_ENDS_ALL", ENDS_ALL as usize),
+            ("HX_STOPS_NOBODY", STOPS_NOBODY as usize),
             ("offsetof(struct hx_reply, value)", 16),
             ("offsetof(struct hx_reply, continued)", 20),
             ("HX_SIGNAL", Kind::Signal as usize),

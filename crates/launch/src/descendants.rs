@@ -7,10 +7,8 @@ use std::fs;
 /// which lit ends a test.
 pub(crate) fn of(pid: i32) -> Vec<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        let parent = number.and_then(parent);
-        if let (Some(number), Some(parent)) = (number, parent) {
+    for number in all() {
+        if let Some(parent) = parent(number) {
             children.entry(parent).or_default().push(number);
         }
     }
@@ -27,9 +25,18 @@ pub(crate) fn of(pid: i32) -> Vec<i32> {
 
 /// Returns whether a process group has members that have not ended.
 pub(crate) fn are_in_group(pgid: i32) -> bool {
+    all().any(|pid| state(pid).is_some_and(|found| found.group == pgid) && !is_zombie(pid))
+}
+
+/// Returns the members of a process group that have stopped.
+pub(crate) fn stopped_in_group(pgid: i32) -> Vec<i32> {
+    let is_stopped = |found: State| found.group == pgid && found.letter == "T";
+    all().filter(|&pid| state(pid).is_some_and(is_stopped)).collect()
+}
+
+fn all() -> impl Iterator<Item = i32> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut pids = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.any(|pid| state(pid).is_some_and(|found| found.group == pgid) && !is_zombie(pid))
+    numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Whether a process has ended with all its threads, though its parent has not asked how.

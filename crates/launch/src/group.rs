@@ -172,6 +172,14 @@ impl Group {
         live.for_each(|&process| send(process, signal, all));
     }
 
+    /// Continues what has stopped in the process group of one process of the job, if that is the job's own.
+    pub(crate) fn go_on(&self, pid: i32) {
+        let state = self.state.lock().expect("no panic while locked");
+        let live = state.live.iter().filter(|(live, pgid)| *live == pid && *pgid > 0);
+        let stopped = live.flat_map(|&(_, pgid)| descendants::stopped_in_group(pgid));
+        stopped.for_each(|stopped| sys::wait::signal(stopped, libc::SIGCONT));
+    }
+
     /// Sends a signal to every process of the job, and to what these have started or left in their process group. Unlike [`Group::kill`],
     /// it lets them clean up.
     pub fn pass_on(&self, signal: i32) {

@@ -384,6 +384,11 @@ impl Child<'_> {
         self.group.signal(self.pid, signal, true);
     }
 
+    /// Continues the processes of its process group that have stopped, and sends no signal to others. Reads the table of processes.
+    pub fn continue_group(&self) {
+        self.group.go_on(self.pid);
+    }
+
     /// Waits for the end of the process or of its run.
     pub fn wait(mut self) -> Exit {
         let (pid, begun, via) = (self.pid, self.begun, self.via);

@@ -1,7 +1,7 @@
 //! A directory with an installed client, its own server, and a tool to start.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -143,6 +143,21 @@ pub fn await_that(what: &str, mut met: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !met() {
         assert!(begun.elapsed() < PATIENCE, "waited for {what} in vain");
+        std::thread::yield_now();
+    }
+}
+
+/// Waits for the end of a client that should not hang. If it does, it is killed, and its job with it.
+pub fn await_end(mut client: Child) -> ExitStatus {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = client.try_wait().expect("it is a child") {
+            return status;
+        }
+        if begun.elapsed() >= PATIENCE {
+            let _ = client.kill();
+            panic!("waited for the client in vain: {:?}", client.wait());
+        }
         std::thread::yield_now();
     }
 }

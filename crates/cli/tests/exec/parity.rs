@@ -1,12 +1,13 @@
 //! A job of the server gets the same input as the command itself would, and has the same effects.
 
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::bench::{Bench, await_begun, await_that, kill, lines, pid, told};
+use crate::bench::{Bench, await_begun, await_end, await_that, kill, lines, pid, told};
 
 /// Runs `line` in a shell, cold and warm. Both must have the same output.
 fn same_both_ways(bench: &Bench, line: &str) -> String {
@@ -205,13 +206,52 @@ fn a_job_goes_on_where_the_system_stops_nobody() {
     let mut client = bench.command("/usr/bin/setsid".as_ref());
     client.arg(bench.path("bin/hotstart-exec")).arg(&tool).arg("vfork").arg(&log).arg(&gate);
     let before = bench.warm_starts();
-    let mut client = client.spawn().expect("it runs");
+    let client = client.spawn().expect("it runs");
     await_begun(&log);
     kill_process_group(pid(&client), Signal::TSTP).expect("it is there");
     std::fs::write(&gate, "").unwrap();
-    await_that("the client to end", || client.try_wait().expect("it is a child").is_some());
-    assert!(client.wait().expect("it has ended").success());
+    assert!(await_end(client).success());
     assert_eq!(bench.warm_starts(), before + 1, "{}", bench.status());
+}
+
+#[test]
+fn a_handler_is_called_where_the_system_stops_nobody() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let log = bench.path("log");
+    let mut client = bench.command("/usr/bin/setsid".as_ref());
+    client.arg(bench.path("bin/hotstart-exec")).arg(&tool).arg("catch").arg(&log).arg("gate");
+    let client = client.spawn().expect("it runs");
+    await_begun(&log);
+    kill_process_group(pid(&client), Signal::TSTP).expect("it is there");
+    assert_eq!(await_end(client).code(), Some(Signal::TSTP.as_raw()));
+    assert_eq!(lines(&log).len(), 2, "begun once, one signal: {:?}", lines(&log));
+}
+
+/// What came while the server had not answered is sent again to the command; the stop was undone by then.
+#[test]
+fn a_command_that_was_stopped_and_continued_before_it_began_is_not_stopped() {
+    let bench = Bench::new();
+    bench.warm_up(&bench.tool("tool"));
+    let server = bench.server().expect("a server");
+    kill(server, Signal::STOP);
+    // A script without a server's help.
+    std::fs::write(bench.path("script"), "#!/bin/sh\nexit 3\n").unwrap();
+    std::fs::set_permissions(bench.path("script"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let client = bench.client().arg(bench.path("script")).process_group(0).spawn().expect("it runs");
+    let status = |field: &str| {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", client.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(":\t")).unwrap();
+        u64::from_str_radix(line, 16).unwrap()
+    };
+    await_that("the client to block signals", || status("SigBlk") != 0);
+    for signal in [Signal::TSTP, Signal::CONT] {
+        kill(pid(&client), signal);
+        await_that("the client to take it", || status("ShdPnd") >> (signal.as_raw() - 1) & 1 == 0);
+    }
+    kill(server, Signal::CONT);
+    assert_eq!(await_end(client).code(), Some(3));
 }
 
 #[test]
