@@ -28,9 +28,7 @@ use hotstart_launch::Child;
 /// How often to check whether the job was ended while nothing moves. Ended processes close their pipes, so this matters
 /// only where a process that escaped still holds one.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-/// Bytes of the first read of a pipe. A stage that has written much will write more, so later reads take up to [`MOST`] at a time.
 const CHUNK: usize = 8192;
-const MOST: usize = 65536;
 
 /// A descriptor to move bytes through, or to watch.
 pub(crate) struct Port {
@@ -171,7 +169,7 @@ fn drain(fd: &OwnedFd, into: &mut Vec<u8>) {
 
 /// Reads once. Returns whether that was the end.
 fn read(fd: &OwnedFd, into: &mut Vec<u8>) -> bool {
-    into.reserve(into.len().clamp(CHUNK, MOST));
+    into.reserve(CHUNK);
     match rustix::io::read(fd, spare_capacity(into)) {
         Ok(count) => count == 0,
         Err(Errno::INTR | Errno::AGAIN) => false,
