@@ -47,6 +47,13 @@ impl Bench {
         self.command(&self.path("bin/hotstart-exec"))
     }
 
+    /// Returns a client in a session of its own, where the system stops nobody by SIGTSTP.
+    pub fn client_in_session(&self) -> Command {
+        let mut client = self.command("/usr/bin/setsid".as_ref());
+        client.arg(self.path("bin/hotstart-exec"));
+        client
+    }
+
     /// Returns a command with default handling of signals. A shell that runs the tests in the background ignores some for them,
     /// and the server compares the signals that clients ignore.
     pub fn command(&self, program: &Path) -> Command {

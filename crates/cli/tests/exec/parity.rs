@@ -187,9 +187,8 @@ fn a_job_goes_on_where_the_command_could_not_stop() {
     bench.warm_up(&tool);
     let (log, gate) = (bench.path("log"), bench.path("gate"));
     std::fs::write(&gate, "").unwrap();
-    let mut client = bench.command("/usr/bin/setsid".as_ref());
-    client.arg(bench.path("bin/hotstart-exec")).arg(&tool);
-    client.args(["stop", &Signal::TSTP.as_raw().to_string()]).arg(&log).arg(&gate);
+    let mut client = bench.client_in_session();
+    client.arg(&tool).args(["stop", &Signal::TSTP.as_raw().to_string()]).arg(&log).arg(&gate);
     let before = bench.warm_starts();
     assert!(client.status().expect("it runs").success());
     assert_eq!(lines(&log).len(), 2);
@@ -203,10 +202,9 @@ fn a_job_goes_on_where_the_system_stops_nobody() {
     let tool = bench.tool("clang");
     bench.warm_up(&tool);
     let (log, gate) = (bench.path("log"), bench.path("gate"));
-    let mut client = bench.command("/usr/bin/setsid".as_ref());
-    client.arg(bench.path("bin/hotstart-exec")).arg(&tool).arg("vfork").arg(&log).arg(&gate);
     let before = bench.warm_starts();
-    let client = client.spawn().expect("it runs");
+    let mut client = bench.client_in_session();
+    let client = client.arg(&tool).arg("vfork").arg(&log).arg(&gate).spawn().expect("it runs");
     await_begun(&log);
     kill_process_group(pid(&client), Signal::TSTP).expect("it is there");
     std::fs::write(&gate, "").unwrap();
@@ -220,23 +218,22 @@ fn a_handler_is_called_where_the_system_stops_nobody() {
     let tool = bench.tool("tool");
     bench.warm_up(&tool);
     let log = bench.path("log");
-    let mut client = bench.command("/usr/bin/setsid".as_ref());
-    client.arg(bench.path("bin/hotstart-exec")).arg(&tool).arg("catch").arg(&log).arg("gate");
-    let client = client.spawn().expect("it runs");
+    let mut client = bench.client_in_session();
+    let client = client.arg(&tool).arg("catch").arg(&log).arg("gate").spawn().expect("it runs");
     await_begun(&log);
     kill_process_group(pid(&client), Signal::TSTP).expect("it is there");
     assert_eq!(await_end(client).code(), Some(Signal::TSTP.as_raw()));
     assert_eq!(lines(&log).len(), 2, "begun once, one signal: {:?}", lines(&log));
 }
 
-/// What came while the server had not answered is sent again to the command; the stop was undone by then.
+/// The client sends its command again what came before the server answered. By then the stop was undone.
 #[test]
 fn a_command_that_was_stopped_and_continued_before_it_began_is_not_stopped() {
     let bench = Bench::new();
     bench.warm_up(&bench.tool("tool"));
     let server = bench.server().expect("a server");
     kill(server, Signal::STOP);
-    // A script without a server's help.
+    // The server refuses scripts, so the client runs this one cold.
     std::fs::write(bench.path("script"), "#!/bin/sh\nexit 3\n").unwrap();
     std::fs::set_permissions(bench.path("script"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let client = bench.client().arg(bench.path("script")).process_group(0).spawn().expect("it runs");

@@ -42,7 +42,7 @@ pub(crate) struct Files {
     watched: Vec<Watched>,
     /// Names in directories relative to the working directory: if one exists there, ld.so would load another file.
     shadows: Vec<PathBuf>,
-    /// Tells without a look at each that no path leads to another file.
+    /// Tells whether all paths lead to the same files as before, without a look at each.
     hold: Hold,
 }
 
@@ -162,7 +162,7 @@ impl Files {
         are_unchanged
     }
 
-    /// Holds the files whose content matters. Of a directory whose files do not matter the times would.
+    /// Holds the files of [`Aspect::File`]. A directory of [`Aspect::Place`] may change, so it is looked at each time.
     fn begin_hold(&self) {
         let files = || self.watched.iter().filter(|w| w.aspect == Aspect::File);
         let paths = files().map(|w| Path::new(OsStr::from_bytes(w.path.to_bytes())));
