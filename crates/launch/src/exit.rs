@@ -220,7 +220,7 @@ impl fmt::Display for Reason {
             Reason::ZygoteDied => "the zygote died",
             Reason::Refused => "the zygote could not serve this request",
             Reason::Quarantined => "a warm start differed from a cold one",
-            Reason::KnownDoubtful => "this command was doubtful when it was last warm: children, a signal, or an unknown system call",
+            Reason::KnownDoubtful => "such a command was doubtful when it was last warm: children, a signal, or an unknown system call",
             Reason::Doubtful => "its recent runs started others, ended by a signal, or made system calls that are not known to be harmless",
             Reason::Threads => "a thread runs before main",
             Reason::Descriptors => "a descriptor is opened before main",

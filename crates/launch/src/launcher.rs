@@ -16,8 +16,8 @@ use crate::served::Served;
 use crate::slots::{Entry, Slot, Slots};
 use crate::warm::script;
 use crate::warm::{
-    self, ActiveRun, Ahead, Command, Ended, KnownDoubts, Lease, Policy, Pool, Runtime, Started, Statistics,
-    Tool,
+    self, ActiveRun, Ahead, Ended, KnownDoubts, Lease, Outcome, Policy, Pool, Request, Runtime, Started,
+    Statistics, Tool,
 };
 use crate::{Allocators, Change, Exit, Group, Reason, Spec, Usage, Via, cold, sys};
 
@@ -91,8 +91,8 @@ pub struct Child<'g> {
     measured: Option<Arc<Tool>>,
     /// Its tool, if it is cold because that is not observed yet.
     unobserved: Option<(&'g Pool, Arc<Tool>)>,
-    /// Its command, if it is remembered when its run is doubtful.
-    command: Option<(&'g KnownDoubts, Command)>,
+    /// Its request, if it is remembered when its run is doubtful.
+    request: Option<(&'g KnownDoubts, Request)>,
 }
 
 impl Launcher {
@@ -208,8 +208,8 @@ impl Launcher {
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
         let tool = pool.tool(&script::tool(spec, pool.policy()), self.allocators.as_deref());
-        let command = pool.doubts().command(spec);
-        let lease = match pool.doubts().expects(command) {
+        let request = pool.doubts().request(spec);
+        let lease = match pool.doubts().expects(request) {
             true => Err(Reason::KnownDoubtful),
             false => pool.lease(&tool, spec, group.layout_of(&tool)),
         };
@@ -221,7 +221,7 @@ impl Launcher {
         });
         let mut child = child.ok_or_else(ended)??;
         tool.record(child.via, begun.elapsed());
-        child.command = command.filter(|_| child.run.is_some()).map(|command| (pool.doubts(), command));
+        child.request = request.filter(|_| child.run.is_some()).map(|request| (pool.doubts(), request));
         if child.via == Via::Cold(Reason::Unobserved) {
             child.unobserved = Some((pool, Arc::clone(&tool)));
         }
@@ -312,7 +312,7 @@ impl Launcher {
                 served: None,
                 measured: None,
                 unobserved: None,
-                command: None,
+                request: None,
             });
             Ok((pid, pgid))
         })?;
@@ -420,7 +420,7 @@ impl Child<'_> {
                 return exit(KILLED, usage);
             }
             run.finish(&ended);
-            self.remember(false);
+            self.remember(Outcome::Harmless);
             return exit(status, usage);
         }
         run.measure(None);
@@ -433,7 +433,12 @@ impl Child<'_> {
         let doubtful = lost || crashed || is_doubted;
         let is_of_command = matches!(ended, Ended::Process { doubts, .. } if doubts.of_run());
         if !lost && !self.group.is_killed() && (!doubtful || is_of_command || crashed && status != KILLED) {
-            self.remember(doubtful);
+            let has_children = matches!(ended, Ended::Process { doubts, .. } if doubts.of_children());
+            self.remember(match doubtful {
+                false => Outcome::Harmless,
+                true if has_children => Outcome::WithChildren,
+                true => Outcome::Doubtful,
+            });
         }
         // Nobody but the system or a user kills a tool, as a rule.
         if lost || (crashed && status == KILLED) {
@@ -444,10 +449,10 @@ impl Child<'_> {
         Exit { lost, doubtful, ..exit(status, usage) }
     }
 
-    /// Records whether this run of its command was doubtful.
-    fn remember(&self, is_doubtful: bool) {
-        if let Some((doubts, command)) = self.command {
-            doubts.ran(command, is_doubtful);
+    /// Records how this run of its command has ended.
+    fn remember(&self, outcome: Outcome) {
+        if let Some((doubts, request)) = self.request {
+            doubts.ran(request, outcome);
         }
     }
 

@@ -187,6 +187,30 @@ fn a_filecheck_that_cannot_be_started_does_not_pass() {
     }
 }
 
+/// A suite that joins a directory and a variable that was not set has such a value.
+#[test]
+fn a_library_path_that_is_empty_in_part_counts_where_it_leads_to_a_library() {
+    let Some(filecheck) = installed() else { return };
+    let mut space = Space::new(&filecheck);
+    let env = Arc::make_mut(&mut space.env);
+    env.set("LD_LIBRARY_PATH", "/no/such/directory:");
+    assert!(space.filechecks.test_now(&filecheck, &space.env));
+    // A library that no FileCheck can load.
+    fs::create_dir(space.dir.path().join("sub")).unwrap();
+    fs::write(space.dir.path().join("sub/libc.so.6"), "none").unwrap();
+    fs::create_dir_all(space.dir.path().join("other/glibc-hwcaps")).unwrap();
+    let run = |text: &str, count: usize, passes: bool| {
+        let (with, without) = (space.run(text, true, false), space.run(text, false, false));
+        assert_eq!(timeless(&with), timeless(&without), "{text}");
+        assert_eq!((with.matched, with.exit_code == Some(0)), (count, passes), "{text}: {with:?}");
+    };
+    run("FileCheck check < good", 1, true);
+    run("cd sub && FileCheck ../check < ../good", 0, false);
+    run("cd other && FileCheck ../check < ../good", 0, true);
+    run("env LD_LIBRARY_PATH=sub FileCheck check < good", 0, false);
+    run("env LD_LIBRARY_PATH=:/no FileCheck check < bad", 0, false);
+}
+
 #[test]
 fn what_is_too_large_is_handed_over_as_it_comes() {
     let Some(filecheck) = installed() else { return };

@@ -7,9 +7,13 @@
 //! A command whose input comes from a process is not known before it runs. For such commands, the file remembers tools that are doubtful
 //! in most runs (`pool/doubt.rs`).
 //!
+//! A suite of a runtime library compiles and links in each test, and no command is like another. But they begin alike, and the commands of
+//! the compiler's own suite begin otherwise. So commands with the same program and first argument are one *kind*. A kind of which all runs
+//! so far had children starts cold, from its third run on.
+//!
 //! The file is a log of eight bytes for each change. Several runners can append to it, and one that is killed loses nothing.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, RandomState};
 use std::io::{self, Write};
@@ -29,13 +33,19 @@ const NAME: &str = "doubtful-commands";
 /// One in this many starts of known commands is tried warm, and a known tool in one of this many runs of tests.
 const TRIED_ONE_IN: u32 = 32;
 const TOOL_TRIED_ONE_IN: u32 = 8;
+/// One in this many starts of known kinds is tried warm. A trial repeats a test, which is about ten starts of a compiler.
+const KIND_TRIED_ONE_IN: u32 = 512;
+/// Runs with children from which a kind is known.
+const KIND_MIN: u8 = 3;
+/// Most kinds whose runs are counted.
+const KINDS_MAX: usize = 1 << 15;
 /// Length from which the file is written anew, without what no longer holds; and the most commands that it keeps then.
 const LENGTH_MAX: u64 = 1 << 19;
 const KEPT: usize = 1 << 15;
 /// The bit of a record that tells whether the command is doubtful. The others are its hash.
 const IS_DOUBTFUL: u64 = 1;
 
-/// A command, as a hash of its program, arguments and standard input; or most commands of a tool, as a hash of its file.
+/// A command, as a hash of its program, arguments and standard input; or all of a kind, or most commands of a tool, as a hash of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Command(u64);
 
@@ -50,6 +60,11 @@ impl Command {
             _ => return None,
         };
         Some(Command::hashed((&spec.program, &spec.argv, file)))
+    }
+
+    /// Returns what stands for all commands of this one's kind.
+    fn kind(spec: &Spec<'_>) -> Command {
+        Command::hashed(("all commands of", &spec.program, spec.argv.get(1)))
     }
 
     /// Returns what stands for most commands of a program, as it is now.
@@ -71,6 +86,23 @@ fn is_empty(pipe: BorrowedFd<'_>) -> bool {
     answer.is_ok() && asked[0].revents() == PollFlags::HUP
 }
 
+/// What a start is looked up as, and what its run is recorded for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    /// `None` if its input comes from a process.
+    command: Option<Command>,
+    kind: Command,
+}
+
+/// What is known of a run that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Harmless,
+    Doubtful,
+    /// It was doubtful and had children.
+    WithChildren,
+}
+
 /// The commands of one user.
 #[derive(Debug)]
 pub(crate) struct KnownDoubts {
@@ -85,8 +117,31 @@ struct State {
     known: HashSet<Command>,
     /// Those of this run.
     new: HashSet<Command>,
+    /// How many runs of each kind had children. `None` if one was harmless.
+    kinds: HashMap<Command, Option<u8>>,
     /// Starts of known commands, from a number by chance on.
     asked: u32,
+}
+
+impl State {
+    /// Records a run of a kind. Returns whether it is known from now on, if that has changed.
+    fn ran_kind(&mut self, kind: Command, outcome: Outcome) -> Option<bool> {
+        if self.kinds.len() >= KINDS_MAX {
+            self.kinds.clear();
+        }
+        let runs = self.kinds.entry(kind).or_insert(Some(0));
+        match outcome {
+            Outcome::Doubtful => None,
+            Outcome::Harmless => {
+                *runs = None;
+                self.known.remove(&kind).then_some(false)
+            }
+            Outcome::WithChildren => {
+                *runs = runs.map(|runs| runs.saturating_add(1));
+                (*runs >= Some(KIND_MIN) && self.known.insert(kind)).then_some(true)
+            }
+        }
+    }
 }
 
 impl KnownDoubts {
@@ -94,10 +149,10 @@ impl KnownDoubts {
         KnownDoubts { directory, state: Mutex::default() }
     }
 
-    /// Returns the command to look up and to record, if it can be remembered.
-    pub(crate) fn command(&self, spec: &Spec<'_>) -> Option<Command> {
+    /// Returns what to look up and to record for this start. `None` if nothing is remembered.
+    pub(crate) fn request(&self, spec: &Spec<'_>) -> Option<Request> {
         self.directory.as_ref()?;
-        Command::of(spec)
+        Some(Request { command: Command::of(spec), kind: Command::kind(spec) })
     }
 
     /// Returns what stands for most commands of a tool, if it can be remembered.
@@ -106,9 +161,13 @@ impl KnownDoubts {
         Command::of_tool(program)
     }
 
-    /// Returns whether a warm run of this command would probably be doubtful.
-    pub(crate) fn expects(&self, command: Option<Command>) -> bool {
-        self.tries_one_in(command, TRIED_ONE_IN) == Some(false)
+    /// Returns whether a warm run of this request would probably be doubtful.
+    pub(crate) fn expects(&self, request: Option<Request>) -> bool {
+        let Some(Request { command, kind }) = request else { return false };
+        match self.tries_one_in(Some(kind), KIND_TRIED_ONE_IN) {
+            Some(is_tried) => !is_tried,
+            None => self.tries_one_in(command, TRIED_ONE_IN) == Some(false),
+        }
     }
 
     /// Returns whether a tool is tried in this run of tests, though it was doubtful in most runs of earlier ones; `None` if it was not.
@@ -126,8 +185,19 @@ impl KnownDoubts {
         })
     }
 
-    /// Records whether the command's warm run was doubtful.
-    pub(crate) fn ran(&self, command: Command, is_doubtful: bool) {
+    /// Records how a warm run of this request has ended.
+    pub(crate) fn ran(&self, request: Request, outcome: Outcome) {
+        if let Some(command) = request.command {
+            self.record(command, outcome != Outcome::Harmless);
+        }
+        let Some(directory) = &self.directory else { return };
+        if let Some(is_known) = self.with(directory, |state| state.ran_kind(request.kind, outcome)) {
+            let _ = append(directory, request.kind, is_known);
+        }
+    }
+
+    /// Records whether the warm run of a command, or most of a tool, was doubtful.
+    pub(crate) fn record(&self, command: Command, is_doubtful: bool) {
         let Some(directory) = &self.directory else { return };
         let has_changed = self.with(directory, |state| match is_doubtful {
             true => !state.known.contains(&command) && state.new.insert(command),
@@ -135,7 +205,7 @@ impl KnownDoubts {
         });
         if has_changed {
             // If it cannot be written, later runs do not know of it.
-            let _ = append(directory, command.0 | if is_doubtful { IS_DOUBTFUL } else { 0 });
+            let _ = append(directory, command, is_doubtful);
         }
     }
 
@@ -144,13 +214,15 @@ impl KnownDoubts {
         let load = || State {
             known: load(directory),
             new: HashSet::new(),
+            kinds: HashMap::new(),
             asked: RandomState::new().hash_one(0) as u32,
         };
         use_it(state.get_or_insert_with(load))
     }
 }
 
-fn append(directory: &Path, record: u64) -> io::Result<()> {
+fn append(directory: &Path, command: Command, is_doubtful: bool) -> io::Result<()> {
+    let record = command.0 | if is_doubtful { IS_DOUBTFUL } else { 0 };
     observe::make_directory(directory)?;
     let mut file = File::options().append(true).create(true).mode(0o600).open(directory.join(NAME))?;
     file.write_all(&record.to_le_bytes())
@@ -191,7 +263,8 @@ mod tests {
     }
 
     fn expected(doubts: &KnownDoubts, command: Option<Command>) -> usize {
-        (0..TRIED_ONE_IN).filter(|_| doubts.expects(command)).count()
+        let request = Request { command, kind: Command(0) };
+        (0..TRIED_ONE_IN).filter(|_| doubts.expects(Some(request))).count()
     }
 
     #[test]
@@ -219,13 +292,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (odd, even) = (Some(Command(0x10)), Some(Command(0x12)));
         let doubts = known(dir.path());
-        doubts.ran(odd.unwrap(), true);
-        doubts.ran(even.unwrap(), false);
+        doubts.record(odd.unwrap(), true);
+        doubts.record(even.unwrap(), false);
         assert_eq!(expected(&doubts, odd), 0, "not in the run that sees it");
         let doubts = known(dir.path());
         assert_eq!((expected(&doubts, odd), expected(&doubts, even)), (31, 0));
         assert!(!doubts.expects(None));
-        known(dir.path()).ran(odd.unwrap(), false);
+        known(dir.path()).record(odd.unwrap(), false);
         assert_eq!(expected(&known(dir.path()), odd), 0);
         assert_eq!(fs::metadata(dir.path().join(NAME)).unwrap().len(), 16, "a record for each change");
     }
@@ -246,7 +319,7 @@ mod tests {
     #[test]
     fn without_a_directory_nothing_is_remembered() {
         let doubts = KnownDoubts::new(None);
-        doubts.ran(Command(2), true);
+        doubts.record(Command(2), true);
         assert_eq!(expected(&doubts, Some(Command(2))), 0);
     }
 
@@ -260,7 +333,7 @@ mod tests {
             (0..TOOL_TRIED_ONE_IN).filter_map(|_| doubts.tries(tool)).collect::<Vec<_>>()
         };
         let doubts = known(dir.path());
-        doubts.ran(doubts.of_tool(&program).unwrap(), true);
+        doubts.record(doubts.of_tool(&program).unwrap(), true);
         let doubts = known(dir.path());
         let tried = tries(&doubts);
         assert_eq!((tried.len(), tried.iter().filter(|tried| **tried).count()), (8, 1));
@@ -269,5 +342,37 @@ mod tests {
         assert_eq!(tries(&doubts), []);
         assert_eq!(doubts.of_tool(&dir.path().join("none")), None);
         assert_eq!(KnownDoubts::new(None).of_tool(&program), None);
+    }
+
+    #[test]
+    fn a_kind_whose_runs_all_had_children_is_known_from_the_third_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let starts = |doubts: &KnownDoubts, kind: u64| {
+            let request = Request { command: None, kind: Command(kind) };
+            (0..KIND_TRIED_ONE_IN).filter(|_| doubts.expects(Some(request))).count()
+        };
+        let ran = |doubts: &KnownDoubts, kind: u64, outcomes: &[Outcome]| {
+            let request = Request { command: None, kind: Command(kind) };
+            outcomes.iter().for_each(|outcome| doubts.ran(request, *outcome));
+        };
+        let (harmless, doubtful, children) = (Outcome::Harmless, Outcome::Doubtful, Outcome::WithChildren);
+        let doubts = known(dir.path());
+        ran(&doubts, 0x10, &[children, children]);
+        assert_eq!(starts(&doubts, 0x10), 0);
+        ran(&doubts, 0x10, &[children]);
+        assert_eq!(starts(&doubts, 0x10), 511, "in the run that sees it");
+        ran(&doubts, 0x12, &[harmless, children, children, children]);
+        ran(&doubts, 0x14, &[doubtful; 8]);
+        ran(&doubts, 0x16, &[children, children, harmless, children]);
+        let all = |doubts: &KnownDoubts| [0x10, 0x12, 0x14, 0x16].map(|kind| starts(doubts, kind));
+        assert_eq!(all(&doubts), [511, 0, 0, 0]);
+        let doubts = known(dir.path());
+        assert_eq!(all(&doubts), [511, 0, 0, 0], "in the next run as well");
+        ran(&doubts, 0x10, &[harmless, children, children, children]);
+        assert_eq!(
+            (all(&doubts), all(&known(dir.path()))),
+            ([0; 4], [0; 4]),
+            "one that was harmless is no such kind"
+        );
     }
 }

@@ -36,6 +36,15 @@ pub(super) struct Watched {
 pub(super) const VARIANTS: [&str; 8] =
     ["glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "sse2", "atomics"];
 
+fn is_absent(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// Returns whether ld.so, when it looks for these libraries in a directory of LD_LIBRARY_PATH, finds nothing there.
+pub fn is_missed_by_loader<'n>(dir: &Path, libraries: impl Iterator<Item = &'n OsStr>) -> bool {
+    libraries.chain(VARIANTS.map(OsStr::new)).all(|name| is_absent(&dir.join(name)))
+}
+
 /// The files of one zygote.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files {
@@ -140,9 +149,6 @@ impl Files {
     /// Returns whether a start in the directory `cwd` might load other files than these, because it finds them there. The error by
     /// which the loader finds nothing counts as well, as `dlerror` tells it.
     pub(crate) fn shadowed_in(&self, cwd: &Path) -> bool {
-        let is_absent = |path: &Path| {
-            path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-        };
         !self.shadows.iter().all(|shadow| is_absent(&cwd.join(shadow)))
     }
 

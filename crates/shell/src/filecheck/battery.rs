@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::trust::{Aspect, Mark, Tool, Verdict};
-use super::{FileChecks, Observe, plain_block, plain_environment, python};
+use super::{FileChecks, Observe, libraries, plain_block, plain_environment, python};
 
 /// The longest that a case, and all of them, may take. A FileCheck takes milliseconds; a program that only has its name may wait for ever.
 const CASE: Duration = Duration::from_secs(10);
@@ -45,19 +45,19 @@ fn complete(tool: &Tool, filechecks: &FileChecks, stays: &mut Option<String>) ->
     // So many starts pay for an observation of its constructors.
     filechecks.launcher.make_eager(&tool.program);
     let bench = Bench::new(tool, &filechecks.launcher, &filechecks.group)?;
-    let mut marks = match tool.dialect {
+    let (mut marks, libraries) = match tool.dialect {
         Dialect::Llvm => bench.marks().or_else(|| {
             *stays = bench.has_stayed.get().then(|| STAYS.to_owned());
             None
         })?,
         Dialect::Pypi => match bench.marks_of_script(filechecks.observe?) {
-            Ok(marks) => marks,
-            Err(why) => return Some(Verdict { refusal: Some(why.to_owned()), marks: Arc::default() }),
+            Ok(marks) => (marks, Vec::new()),
+            Err(why) => return Some(Verdict::refused(why.to_owned(), Arc::default())),
         },
     };
     if !marks.iter().filter(|mark| mark.aspect != Aspect::Missing).all(|mark| has_fixed_search(&mark.path)) {
-        let refusal = Some("it looks for libraries in the working directory".to_owned());
-        return Some(Verdict { refusal, marks: marks.into() });
+        let why = "it looks for libraries in the working directory";
+        return Some(Verdict::refused(why.to_owned(), marks.into()));
     }
     let mut refusal = None;
     let cases = battery::cases(tool.dialect);
@@ -87,7 +87,7 @@ fn complete(tool: &Tool, filechecks: &FileChecks, stays: &mut Option<String>) ->
     // another one, for instance. What a script does is known from its source.
     let were_most_reset = bench.resets.get() * 4 >= cases.len() * 3;
     let (has_shown_all, is_unchanged) = match tool.dialect {
-        Dialect::Llvm => (were_most_reset, marks == bench.marks()?),
+        Dialect::Llvm => (were_most_reset, marks == bench.marks()?.0),
         Dialect::Pypi => (true, marks.iter().all(Mark::is_current)),
     };
     if tool.dialect == Dialect::Llvm && refusal.is_none() {
@@ -105,7 +105,11 @@ fn complete(tool: &Tool, filechecks: &FileChecks, stays: &mut Option<String>) ->
             }
         }
     }
-    ((refusal.is_some() || has_shown_all) && is_unchanged).then(|| Verdict { refusal, marks: marks.into() })
+    ((refusal.is_some() || has_shown_all) && is_unchanged).then(|| Verdict {
+        refusal,
+        marks: marks.into(),
+        libraries: libraries.into(),
+    })
 }
 
 /// Returns the script of the traced run.
@@ -241,9 +245,9 @@ impl<'b> Bench<'b> {
         })
     }
 
-    /// Returns the marks of the program's file and of the libraries that the loader takes for it. `None` if it is no
-    /// ELF file.
-    fn marks(&self) -> Option<Vec<Mark>> {
+    /// Returns the marks of the program's file and of the libraries that the loader takes for it, and the names by which it looks for
+    /// these. `None` if it is no ELF file.
+    fn marks(&self) -> Option<(Vec<Mark>, Vec<String>)> {
         let mut magic = [0; 4];
         File::open(&self.tool.program).ok()?.read_exact(&mut magic).ok()?;
         if magic != *b"\x7fELF" {
@@ -263,7 +267,8 @@ impl<'b> Bench<'b> {
         });
         let program = fs::canonicalize(&self.tool.program).ok()?;
         let files = [self.tool.program.clone(), program].into_iter().chain(libraries);
-        files.map(|file| Mark::of(&file)).collect()
+        let marks = files.map(|file| Mark::of(&file)).collect::<Option<_>>()?;
+        Some((marks, libraries::wanted(&output)))
     }
 
     /// Returns the marks of all that a start of a Python script looks at, or the reason why it is not believed.

@@ -105,7 +105,7 @@ impl FileChecks {
             let refusal = (!known.is_trusted).then(|| "it is not trusted".to_owned());
             let marks: Arc<[Mark]> = std::mem::take(&mut known.marks).into();
             let tool = known.into_tool();
-            filechecks.trust.settle(&tool, Ok(Verdict { refusal, marks }));
+            filechecks.trust.settle(&tool, Ok(Verdict { refusal, marks, libraries: Arc::default() }));
         }
         filechecks.trust.hold();
         filechecks
@@ -245,7 +245,8 @@ mod tests {
         let tool = Tool::new(Path::new("/bin/FileCheck"), Dialect::Llvm, &Environment::new());
         let mark = Mark { path: "/bin/FileCheck".into(), aspect: Aspect::Target, numbers: [1; 7] };
         let verdict = |refusal: Option<&str>| {
-            Ok(Verdict { refusal: refusal.map(str::to_owned), marks: [mark.clone()].into() })
+            let (refusal, marks) = (refusal.map(str::to_owned), [mark.clone()].into());
+            Ok(Verdict { refusal, marks, libraries: Arc::default() })
         };
         let trust = || Trust::new(Some(filechecks_directory(cache.path())));
         let lost = || Losses::of(cache.path(), None);

@@ -6,6 +6,7 @@
 
 mod battery;
 mod elsewhere;
+mod libraries;
 mod limits;
 mod passes;
 mod python;
@@ -35,6 +36,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, SeekFrom};
 use crate::pump;
 
 pub use elsewhere::{FileCheckUses, KnownFileCheck, Losses};
+use libraries::Search;
 use passes::{Hash, Passes};
 pub use passes::{PassesReport, passes_report, remove_damaged_passes};
 pub(crate) use question::Question;
@@ -51,6 +53,7 @@ const MANY_TRACED_TESTS: usize = 100;
 /// take as long.
 const PATIENCE: Duration = Duration::from_millis(300);
 
+const LIBRARIES_VARY: &str = "an LD_LIBRARY_PATH that depends on the directory";
 const OFF: &str = "switched off after a difference";
 
 /// Runs a script once, traced, and returns its inputs if it passes without output and they can be told.
@@ -216,7 +219,8 @@ impl FileChecks {
     /// Whether this FileCheck is trusted. Runs the battery now if there is no verdict yet.
     pub fn test_now(&self, program: &Path, env: &Environment) -> bool {
         let Some(dialect) = dialect(program) else { return false };
-        let tool = Tool::new(program, dialect, env);
+        let search = Search::of(env);
+        let tool = Tool::new(program, dialect, search.as_ref().map_or(env, |search| &search.env));
         if !self.trust.is_known(&tool) {
             let verdict = battery::verdict(&tool, self);
             self.trust.settle(&tool, verdict);
@@ -266,18 +270,21 @@ impl FileChecks {
         if call.env.get("LD_PRELOAD").is_some() {
             return Err(Undecided("LD_PRELOAD"));
         }
-        if !has_fixed_libraries(call.env) {
-            return Err(Undecided("an LD_LIBRARY_PATH that depends on the directory"));
+        let search = Search::of(call.env).ok_or(Undecided(LIBRARIES_VARY))?;
+        let varies = !search.relative.is_empty();
+        // Where inputs are recorded, nobody would record that there was no library in the directory.
+        if varies && self.log.is_some() {
+            return Err(Undecided(LIBRARIES_VARY));
         }
         let dialect = dialect(call.program).ok_or(Undecided("another name"))?;
         if dialect == Dialect::Pypi && !python::is_plain(call.program, call.env) {
             return Err(Undecided("a variable that changes what a Python script does"));
         }
-        let tool = Arc::new(Tool::new(call.program, dialect, call.env));
+        let tool = Arc::new(Tool::new(call.program, dialect, &search.env));
         let filecheck = match self.trust.ask(&tool) {
             Ok(filecheck) => Some(filecheck),
             // The battery of a script takes too long to wait for it.
-            Err(trust::NOT_YET) if dialect == Dialect::Llvm && self.trust.is_coming(&tool) => None,
+            Err(trust::NOT_YET) if dialect == Dialect::Llvm && !varies && self.trust.is_coming(&tool) => None,
             Err(why) => {
                 if why == trust::NOT_YET {
                     self.note(|log| log.unknown(&tool));
@@ -285,6 +292,9 @@ impl FileChecks {
                 return Err(Undecided(why));
             }
         };
+        if varies && !self.trust.libraries(&tool).is_some_and(|all| search.finds_nothing_in(call.cwd, &all)) {
+            return Err(Undecided(LIBRARIES_VARY));
+        }
         let request = dialect.parse(call.args, options_of(call.env)?)?;
         let input_file = request.input_file().map(str::to_owned);
         let path = join(call.cwd, request.check_file());
@@ -431,28 +441,10 @@ fn options_of(env: &Environment) -> Result<Option<&str>, Undecided> {
     options.map(|text| text.to_str().ok_or(Undecided("FILECHECK_OPTS that is not UTF-8"))).transpose()
 }
 
-/// Returns whether the loader finds the same libraries in each directory.
-fn has_fixed_libraries(env: &Environment) -> bool {
-    let path = env.get("LD_LIBRARY_PATH").map(|path| path.as_encoded_bytes()).unwrap_or_default();
-    path.is_empty() || path.split(|byte| b":;".contains(byte)).all(|part| part.starts_with(b"/"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::trust::{Mark, Verdict};
     use super::*;
-
-    #[test]
-    fn libraries_that_depend_on_the_directory_leave_a_call_to_filecheck() {
-        let with = |path: &str| has_fixed_libraries(&[("LD_LIBRARY_PATH", path)].into_iter().collect());
-        for path in ["", "/lib", "/lib:/usr/lib", "/lib;/opt"] {
-            assert!(with(path), "{path}");
-        }
-        for path in ["lib", "/lib:", ":/lib", "/lib::/opt", "/lib:opt", "$ORIGIN/lib"] {
-            assert!(!with(path), "{path}");
-        }
-        assert!(has_fixed_libraries(&Environment::new()));
-    }
 
     #[test]
     fn options_that_are_no_text_leave_a_call_to_filecheck() {
@@ -498,9 +490,10 @@ mod tests {
         let believed = |sample| {
             let checks = new(sample);
             let marks = [Mark::of(&program).unwrap()].into();
-            checks
-                .trust
-                .settle(&Tool::new(&program, Dialect::Llvm, &env), Ok(Verdict { refusal: None, marks }));
+            checks.trust.settle(
+                &Tool::new(&program, Dialect::Llvm, &env),
+                Ok(Verdict { refusal: None, marks, libraries: Arc::default() }),
+            );
             checks
         };
         let ask = |checks: &FileChecks| checks.attempt(&call).unwrap().0;
@@ -548,7 +541,8 @@ mod tests {
                 scope.spawn(|| {
                     let tool = checks.trust.wait_for_pending().unwrap();
                     let marks = [Mark::of(&program).unwrap()].into();
-                    checks.trust.settle(&tool, Ok(Verdict { refusal: refusal.clone(), marks }));
+                    let (refusal, libraries) = (refusal.clone(), Arc::default());
+                    checks.trust.settle(&tool, Ok(Verdict { refusal, marks, libraries }));
                 });
                 checks.decide(first, b"a\n").is_ok()
             });

@@ -28,7 +28,7 @@ fn header(tool: &Tool) -> Option<String> {
     let program = tool.program.to_str().filter(|path| !path.contains('\n'))?;
     // Variables may hold what nobody should find in a file.
     let loader = blake3::hash(format!("{:?}", tool.loader).as_bytes());
-    Some(format!("hotstart filecheck 4 {}\n{program}\n{loader}\n", battery::version(tool.dialect)))
+    Some(format!("hotstart filecheck 5 {}\n{program}\n{loader}\n", battery::version(tool.dialect)))
 }
 
 /// Reads the stored verdict on this FileCheck.
@@ -40,8 +40,10 @@ pub(super) fn read(dir: &Path, tool: &Tool) -> Option<Verdict> {
         "passed" => None,
         line => Some(line.strip_prefix("refused ")?.to_owned()),
     };
-    let marks: Vec<Mark> = lines.map(mark).collect::<Option<_>>()?;
-    (!marks.is_empty()).then(|| Verdict { refusal, marks: marks.into() })
+    let (libraries, marks): (Vec<&str>, Vec<&str>) = lines.partition(|line| line.starts_with(LIBRARY));
+    let marks: Vec<Mark> = marks.into_iter().map(mark).collect::<Option<_>>()?;
+    let libraries = libraries.into_iter().map(|line| line[LIBRARY.len()..].to_owned()).collect();
+    (!marks.is_empty()).then(|| Verdict { refusal, marks: marks.into(), libraries })
 }
 
 fn mark(line: &str) -> Option<Mark> {
@@ -55,6 +57,8 @@ fn mark(line: &str) -> Option<Mark> {
     Some(Mark { path: words.next()?.into(), aspect, numbers })
 }
 
+/// The beginning of a line that names a library.
+const LIBRARY: &str = "library ";
 const ASPECTS: [(&str, Aspect); 4] = [
     ("target", Aspect::Target),
     ("itself", Aspect::Itself),
@@ -102,6 +106,9 @@ pub(super) fn write(dir: &Path, tool: &Tool, verdict: &Verdict) {
         None => writeln!(text, "passed"),
         Some(why) => writeln!(text, "refused {}", why.replace('\n', " ")),
     };
+    for library in &*verdict.libraries {
+        let _ = writeln!(text, "{LIBRARY}{library}");
+    }
     for mark in &*verdict.marks {
         let Some(path) = mark.path.to_str().filter(|path| !path.contains('\n')) else { return };
         let numbers = mark.numbers.map(|number| number.to_string()).join(" ");
@@ -130,7 +137,8 @@ mod tests {
         let mark = |aspect| Mark { path: "/a b".into(), aspect, numbers: [1, 2, 3, 4, 5, 6, 7] };
         let marks = [Aspect::Target, Aspect::Itself, Aspect::Place, Aspect::Missing].map(mark);
         for refusal in [None, Some("case 3".to_owned())] {
-            let verdict = Verdict { refusal, marks: marks.to_vec().into() };
+            let libraries = ["liba b.so".to_owned(), "libc.so.6".to_owned()].into();
+            let verdict = Verdict { refusal, marks: marks.to_vec().into(), libraries };
             write(dir.path(), &tool, &verdict);
             assert_eq!(read(dir.path(), &tool), Some(verdict));
         }

@@ -152,6 +152,14 @@ pub(super) struct Verdict {
     pub refusal: Option<String>,
     /// The files of the FileCheck.
     pub marks: Arc<[Mark]>,
+    /// The names of the libraries that the loader looks for. Empty if they are not known.
+    pub libraries: Arc<[String]>,
+}
+
+impl Verdict {
+    pub fn refused(why: String, marks: Arc<[Mark]>) -> Self {
+        Verdict { refusal: Some(why), marks, libraries: Arc::default() }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -288,6 +296,16 @@ impl Trust {
         }
     }
 
+    /// Returns the names of the libraries that the loader looks for. `None` if there is no verdict, or if they are not known.
+    pub fn libraries(&self, tool: &Tool) -> Option<Arc<[String]>> {
+        match self.lock().get(tool) {
+            Some(State::Settled(settled)) => {
+                Some(Arc::clone(&settled.verdict.libraries)).filter(|all| !all.is_empty())
+            }
+            _ => None,
+        }
+    }
+
     fn uses(&self, tool: &Tool) -> u32 {
         match (tool.dialect, self.is_early) {
             (Dialect::Llvm, false) => USES,
@@ -378,7 +396,7 @@ impl Trust {
             }
             store::write(dir, tool, verdict);
         }
-        let verdict = verdict.unwrap_or_else(|why| Verdict { refusal: Some(why), marks: Arc::default() });
+        let verdict = verdict.unwrap_or_else(|why| Verdict::refused(why, Arc::default()));
         self.lock().insert(tool.clone(), State::settled(tool, verdict));
         self.changed.notify_all();
     }

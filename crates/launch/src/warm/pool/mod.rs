@@ -252,7 +252,7 @@ impl<M: Make> Pool<M> {
     pub(crate) fn remember_doubts(&self, tool: &Tool<M>) {
         let Some(is_doubtful) = tool.news() else { return };
         if let Some(known) = self.doubts.of_tool(tool.path()) {
-            self.doubts.ran(known, is_doubtful);
+            self.doubts.record(known, is_doubtful);
         }
     }
 
