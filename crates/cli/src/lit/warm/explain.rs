@@ -12,6 +12,8 @@ use hotstart_run::CheckCounts;
 
 /// Fallbacks that cost less are not worth an unrequested line.
 const FALLBACK_MIN: Duration = Duration::from_millis(500);
+/// Programs that tests have made share a row if there are more. Suites of runtime libraries make one in each test.
+const MADE_SHOWN: usize = 3;
 
 /// Returns the line at the end of a run; empty if nothing was started.
 pub fn counts(statistics: &Statistics) -> String {
@@ -32,10 +34,14 @@ fn totals(statistics: &Statistics) -> (u64, u64) {
 /// tests that differed and tools whose reset failed an audit.
 pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     let starts = |tool: &ToolStatistics| tool.warm_total() + tool.cold_total();
-    let mut tools: Vec<_> = statistics.tools.iter().filter(|tool| starts(tool) > 0).collect();
-    if tools.is_empty() {
+    let started = statistics.tools.iter().filter(|tool| starts(tool) > 0);
+    let (mut made, mut tools): (Vec<_>, Vec<_>) = started.partition(|tool| is_made_by_test(tool));
+    if tools.is_empty() && made.is_empty() {
         let none = "hotstart: no process was started\n";
         return none.to_owned() + &only_cold(checks);
+    }
+    if made.len() <= MADE_SHOWN {
+        tools.append(&mut made);
     }
     tools.sort_by_key(|tool| (Reverse(starts(tool)), &tool.program));
     let mut text = "hotstart: how processes were started, and why cold\n".to_owned();
@@ -59,6 +65,11 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
             let _ = writeln!(text, "{:32}cold {count}: {reason}{detail}", "");
         }
     }
+    if !made.is_empty() {
+        let cold = made.iter().map(|tool| tool.cold_total()).sum();
+        row(&mut text, 0, cold, Duration::ZERO, &format!("{} programs that tests made", made.len()));
+        let _ = writeln!(text, "{:32}cold {cold}: {}", "", Reason::TestOutput);
+    }
     let (warm, cold) = totals(statistics);
     row(&mut text, warm, cold, tools.iter().map(|tool| tool.saved()).sum(), "in all");
     let CheckCounts { confirmed, compared, nondeterministic, faults, .. } = checks;
@@ -69,6 +80,10 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
          deterministic by themselves: {nondeterministic}; faults of hotstart: {faults}"
     );
     text + &only_cold(checks)
+}
+
+fn is_made_by_test(tool: &ToolStatistics) -> bool {
+    tool.warm_total() == 0 && tool.cold.keys().all(|reason| *reason == Reason::TestOutput)
 }
 
 fn only_cold(checks: CheckCounts) -> String {
@@ -295,6 +310,24 @@ mod tests {
             table(&Statistics::default(), CheckCounts::default()),
             "hotstart: no process was started\n"
         );
+    }
+
+    #[test]
+    fn many_programs_that_tests_made_share_a_row() {
+        let made = |number: u32| ToolStatistics {
+            program: format!("/t/Output/{number}.tmp").into(),
+            cold: [(Reason::TestOutput, 2)].into(),
+            ..ToolStatistics::default()
+        };
+        let told = |count: u32| {
+            let Statistics { tools, memory } = statistics();
+            let tools = tools.into_iter().chain((0..count).map(made)).collect();
+            table(&Statistics { tools, memory }, CheckCounts::default())
+        };
+        assert_eq!(told(3).matches("Output").count(), 3);
+        let row = "        0         8     0.00 s  4 programs that tests made\n                                \
+                   cold 8: the program lies where tests write\n     1000        14    19.00 s  in all\n";
+        assert!(told(4).contains(row) && !told(4).contains("Output"), "{}", told(4));
     }
 
     #[test]
