@@ -285,6 +285,45 @@ fn what_a_filecheck_looks_at_that_was_not_run_is_an_input() {
     assert!(place.are_remembered());
 }
 
+/// A suite that joins a directory and a variable that was not set has such a value.
+#[test]
+fn an_empty_part_of_the_library_path_counts_where_it_leads_to_a_library() {
+    let Some(filecheck) = installed() else { return };
+    let suite = Suite::new(&filecheck, "echo a | FC %s");
+    let own = suite.dir.path();
+    let test = |name: &str, lines: &[&str]| {
+        let lines: String = lines.iter().map(|line| format!("RUN: {line}\n")).collect();
+        let lines = lines.replace("FC", filecheck.to_str().unwrap());
+        fs::write(own.join(name), format!("{lines}CHECK: a\n")).unwrap();
+    };
+    let enter = "rm -rf %t.d && mkdir %t.d && cd %t.d";
+    test("found.test", &[enter, "echo none > libc.so.6", "echo a | FC %s"]);
+    // The matcher leaves it to FileCheck, which lit has started long before there is a library.
+    let late = "sh -c \"sleep 0.5; echo none > libc.so.6; printf 'b\\\\rb\\\\na\\\\n'\" | FC %s";
+    test("late.test", &[enter, late]);
+    let python = std::env::var("HOTSTART_LIT_PYTHON")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/python").to_owned());
+    let told = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_hotstart"))
+            .args(args)
+            .current_dir(own)
+            .env("LD_LIBRARY_PATH", "/no/such/directory:")
+            .env("HOTSTART_CACHE_DIR", own.join("cache"))
+            .output()
+            .unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let path = filecheck.to_str().unwrap();
+    let tested = told(&["filecheck", "--filecheck", path, "--test"]);
+    assert!(tested.contains("answers the test cases as expected"), "{tested}");
+    let ran = told(&["lit", "--lit-python", &python, "--explain", "--verify=0", "-v", "-j1", "."]);
+    for verdict in ["PASS: t :: a.test", "FAIL: t :: found.test", "PASS: t :: late.test"] {
+        assert!(ran.contains(verdict), "{ran}");
+    }
+    assert!(ran.contains("FileCheck: 1 passes decided without it"), "{ran}");
+    assert!(ran.contains("left to it: a carriage return"), "{ran}");
+}
+
 /// Its libraries are others in another working directory.
 #[test]
 fn a_filecheck_with_a_relative_search_path_is_always_run() {

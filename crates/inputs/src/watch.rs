@@ -290,8 +290,8 @@ impl Watch {
             return Ok(Some((PathBuf::from("/"), path)));
         }
         let is_from_here = named.directory == HERE && !call.is_ours;
-        let is_name = || matches!(path.components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
-        if self.subject == Subject::Anywhere && is_from_here && !is_name() {
+        let is_below = || path.components().all(|part| matches!(part, Component::Normal(_)));
+        if self.subject == Subject::Anywhere && is_from_here && !is_below() {
             return Err(format!("looks at '{}' from its working directory", path.display()));
         }
         let base = if named.directory == HERE {

@@ -1,6 +1,7 @@
 //! Unit tests of the C runtime, under AddressSanitizer and UndefinedBehaviorSanitizer: the parts that need no process of their own
 //! (`runtime/tests/unit`). The other tests here run the whole runtime in real tools.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -47,4 +48,43 @@ fn units_of_the_runtime_hold_under_sanitizers() {
     let text = text(&ran);
     assert!(ran.status.success() && text.contains("test result: ok."), "{text}");
     println!("{text}");
+}
+
+/// All files in a directory and below whose names end like this, except tests.
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let below = entries.filter(|path| !path.ends_with("tests")).flat_map(|path| match path.is_dir() {
+        true => sources(&path),
+        false => vec![path],
+    });
+    below.filter(|path| path.extension().is_some_and(|extension| extension == "c")).collect()
+}
+
+/// `make test-aarch64` runs it as well, which takes an hour.
+#[test]
+fn the_runtime_and_the_client_of_exec_compile_for_aarch64() {
+    const COMPILER: &str = "aarch64-linux-gnu-gcc";
+    if Command::new(COMPILER).arg("--version").output().is_err() {
+        let why = format!(
+            "not tried: there is no {COMPILER} (apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross)\n"
+        );
+        return std::io::stderr().write_all(why.as_bytes()).unwrap();
+    }
+    let client = Path::new(RUNTIME).join("../../exec/client");
+    let files = [sources(Path::new(RUNTIME)), sources(&client)].concat();
+    assert!(files.len() > 50, "{files:?}");
+    let mut command = Command::new(COMPILER);
+    command.args([
+        "-std=gnu11",
+        "-O2",
+        "-fPIC",
+        "-fsyntax-only",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-I",
+        RUNTIME,
+    ]);
+    let compiled = command.args(files).output().unwrap();
+    assert!(compiled.status.success(), "{}", text(&compiled));
 }

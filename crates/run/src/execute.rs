@@ -42,11 +42,11 @@ pub(crate) struct Ran {
 impl Ran {
     /// Returns whether hotstart itself lacked a resource that it needs for a run.
     pub(crate) fn had_no_room(&self) -> bool {
-        matches!(self.transcript.fault, Some(Fault::Internal(_)))
+        matches!(self.transcript.fault, Some(Fault::Internal(_))) && !self.transcript.is_outdated
     }
 
-    /// Returns whether something else than the test may have decided how it ended: a start was lost, or a FileCheck has read
-    /// another check file than it would have under lit.
+    /// Returns whether something else than the test may have decided how it ended: a start was lost, or a FileCheck has found
+    /// other files than it would have under lit.
     pub(crate) fn is_void(&self) -> bool {
         self.is_lost || self.transcript.is_outdated
     }
@@ -129,8 +129,11 @@ impl Execute for Processes<'_> {
             transcript.fault = Some(Fault::Interrupted);
         }
         Ran {
-            // One that is outdated has to run again, cold.
-            warm_starts: group.warm_starts() + transcript.matched + usize::from(transcript.is_outdated),
+            // One that is outdated has to run again, cold. A failure with a late start is confirmed.
+            warm_starts: group.warm_starts()
+                + transcript.matched
+                + transcript.late
+                + usize::from(transcript.is_outdated),
             has_matched: transcript.matched > 0,
             is_doubtful: group.is_doubtful() || transcript.is_outdated,
             is_lost: group.is_lost(),

@@ -6,17 +6,25 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
+#[cfg(target_arch = "x86_64")]
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
+#[cfg(target_arch = "x86_64")]
 use hotstart_launch::{Group, Launcher};
 use hotstart_model::Script;
-use hotstart_shell::{FileChecks, KnownFileCheck, Starts};
+#[cfg(target_arch = "x86_64")]
+use hotstart_shell::Starts;
+use hotstart_shell::{FileChecks, KnownFileCheck};
+#[cfg(target_arch = "x86_64")]
 use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, getpgrp, setpgid};
 
-use crate::traced::{Answer, Order, Record, TRACE, receive, send, send_bytes};
+#[cfg(target_arch = "x86_64")]
+use crate::traced::Record;
+use crate::traced::{Answer, Order, TRACE, receive, send, send_bytes};
 
 /// Call it in the binary's `main` before any thread is started, with the process's arguments. `None` if the arguments are not those of such
 /// a process; otherwise the exit code.

@@ -49,8 +49,10 @@ pub(crate) struct Context<'a> {
     pub filechecks: Option<&'a FileChecks>,
     /// FileChecks that passed without a process.
     pub matched: usize,
-    /// Whether a FileCheck may have read another check file than it would have under lit.
+    /// Whether a FileCheck may have found other files than it would have under lit.
     pub is_outdated: bool,
+    /// FileChecks that were started only when their input was complete.
+    pub late: usize,
     pub clock: Clock<'a>,
     /// Whether the script failed before its time was up because a stage could not be started. The wait for the other stages is
     /// then no timeout: lit does not wait for them.
@@ -151,6 +153,8 @@ fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline)
     let pipes = context.pipes.as_ref();
     let pumped = Pump { stages: &mut stages, ports, clock: &context.clock, begun, pipes }.run();
     if let Err(halt) = pumped {
+        // lit's FileCheck would have been started before its directory went.
+        context.is_outdated |= stages.iter().any(|stage| stage.late.is_some());
         abandon(stages);
         return Err(halt);
     }
@@ -193,9 +197,10 @@ fn collect(
         }
         let status = stage.negation.apply(stage.status);
         context.matched += usize::from(stage.is_matched);
-        // lit's FileCheck would have read the check file as it was when the pipeline began.
-        let is_outdated = stage.late_check.as_ref().is_some_and(|mark| !mark.is_current());
+        // lit's FileCheck would have found what was there when the pipeline began.
+        let is_outdated = stage.late.as_ref().is_some_and(|scene| !scene.is_current());
         context.is_outdated |= is_outdated;
+        context.late += usize::from(stage.late.is_some());
         // One that has changed is another question.
         let open = stage.open.as_ref().filter(|_| !is_outdated);
         if let (Some(filechecks), Some(open)) = (context.filechecks, open) {

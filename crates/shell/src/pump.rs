@@ -439,8 +439,10 @@ impl Pump<'_, '_> {
     fn hand_over(&mut self, index: usize, data: Vec<u8>, rest: Option<Rc<OwnedFd>>) -> Halting<Vec<Port>> {
         let stage = &mut self.stages[index];
         let Some(Pending::FileCheck(waiting)) = stage.pending.take() else { return Ok(Vec::new()) };
-        let Started { child, stdin, stdout, stderr, open, check } = waiting.start()?;
-        (stage.child, stage.open, stage.late_check) = (Some(child), open, Some(check));
+        // If it cannot be started any more, that counts as well.
+        stage.late = Some(waiting.scene.clone());
+        let Started { child, stdin, stdout, stderr, open } = waiting.start()?;
+        (stage.child, stage.open) = (Some(child), open);
         stage.stderr_is_piped = stderr.is_some();
         let mut ports = vec![Port { fd: Rc::new(stdout), role: Role::Stdout(index) }];
         ports.extend(stderr.map(|fd| Port { fd: Rc::new(fd), role: Role::Stderr(index) }));

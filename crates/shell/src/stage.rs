@@ -9,7 +9,7 @@ use hotstart_model::Status;
 use rustix::process::Signal;
 
 use crate::builtin::native::{Task, Written};
-use crate::filecheck::{Mark, Open, Waiting};
+use crate::filecheck::{Open, Scene, Waiting};
 use crate::prefix::Negation;
 use crate::pump::{self, Port};
 
@@ -49,8 +49,8 @@ pub(crate) struct Running<'g> {
     pub is_matched: bool,
     /// The question that a FileCheck answers.
     pub open: Option<Open>,
-    /// The check file of a FileCheck that was started when its input was complete.
-    pub late_check: Option<Mark>,
+    /// What a FileCheck would have found, if it was started only when its input was complete.
+    pub late: Option<Scene>,
 }
 
 /// A stage that waits for its input.

@@ -140,7 +140,7 @@ fn a_stop_needs_nobody_who_reads_the_output() {
     let script = "echo begun $$ > log; head -c 1000000 /dev/zero";
     let entry = json!({"directory": directory, "file": "a.c", "arguments": ["/bin/sh", "-c", script]});
     std::fs::write(bench.path("db.json"), json!([entry]).to_string()).unwrap();
-    let (unread, output) = std::io::pipe().unwrap();
+    let (unread, output) = rustix::pipe::pipe().unwrap();
     let mut batch = run(&bench, &[]).stderr(output).spawn().expect("it runs");
     await_gone(await_begun(&bench.path("log")));
     kill(pid(&batch), Signal::TERM);

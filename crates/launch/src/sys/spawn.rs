@@ -11,7 +11,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::slots::Entry;
 use crate::spec::{Limit, ProcessGroup};

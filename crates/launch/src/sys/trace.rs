@@ -154,3 +154,14 @@ pub(crate) fn fault_address(pid: i32) -> io::Result<u64> {
     // SAFETY: the signal is one that carries an address, which is zero if there is none.
     Ok(if info.si_code > 0 && info.si_code < 0x80 { unsafe { info.si_addr() as u64 } } else { 0 })
 }
+
+/// Reads memory of a stopped process. Returns the number of bytes, which is less at the end of a mapping.
+pub(crate) fn read_memory(pid: i32, address: u64, into: &mut [u8]) -> io::Result<usize> {
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let remote = libc::iovec { iov_base: address as usize as *mut libc::c_void, iov_len: into.len() };
+    // SAFETY: the local vector is the given buffer; the remote one is checked by the kernel.
+    match unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        read => usize::try_from(read).map_err(io::Error::other),
+    }
+}

@@ -457,17 +457,6 @@ pub(crate) fn entry(pid: i32) -> io::Result<Entry> {
     Ok(Entry { number, args: seccomp.args })
 }
 
-/// Reads memory of a stopped process. Returns the number of bytes, which is less at the end of a mapping.
-pub(crate) fn read_memory(pid: i32, address: u64, into: &mut [u8]) -> io::Result<usize> {
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote = libc::iovec { iov_base: address as usize as *mut libc::c_void, iov_len: into.len() };
-    // SAFETY: the local vector is the given buffer; the remote one is checked by the kernel.
-    match unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) } {
-        -1 => Err(io::Error::last_os_error()),
-        read => usize::try_from(read).map_err(io::Error::other),
-    }
-}
-
 /// Writes a word of memory of a stopped process.
 pub(crate) fn write_word(pid: i32, address: u64, word: u64) -> io::Result<()> {
     let address = usize::try_from(address).map_err(io::Error::other)?;

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 
+use crate::sys::trace;
 use crate::sys::tracer::{self, Entry, Happened, Registers, Traced};
 pub use crate::sys::tracer::{AllowedWith, Awaited, Rules};
 
@@ -35,7 +36,7 @@ impl Call {
         while text.len() < LONGEST {
             let mut part = [0; PART as usize];
             let length = (PART - at % PART) as usize;
-            let read = tracer::read_memory(self.pid, at, &mut part[..length]).ok()?;
+            let read = trace::read_memory(self.pid, at, &mut part[..length]).ok()?;
             let part = &part[..read];
             if let Some(end) = part.iter().position(|&byte| byte == 0) {
                 text.extend(&part[..end]);
@@ -50,7 +51,7 @@ impl Call {
     /// Reads a word.
     pub fn word(&self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
-        (tracer::read_memory(self.pid, address, &mut bytes).ok()? == 8).then(|| u64::from_le_bytes(bytes))
+        (trace::read_memory(self.pid, address, &mut bytes).ok()? == 8).then(|| u64::from_le_bytes(bytes))
     }
 }
 
@@ -205,7 +206,7 @@ impl Tree<'_> {
     fn reads_time_stamp(&mut self, pid: i32) -> bool {
         let Ok(mut registers) = Registers::of(pid) else { return false };
         let mut code = [0; 3];
-        let read = tracer::read_memory(pid, registers.ip(), &mut code).unwrap_or(0);
+        let read = trace::read_memory(pid, registers.ip(), &mut code).unwrap_or(0);
         let length = match &code[..read] {
             [0x0f, 0x31, ..] => 2,
             [0x0f, 0x01, 0xf9] => {
@@ -247,7 +248,7 @@ fn remove_vdso(pid: i32) -> Option<()> {
     let mut words = vec![0; WORDS * 8];
     let (mut nulls, mut is_first, mut is_type) = (0, true, true);
     loop {
-        let read = tracer::read_memory(pid, at, &mut words).ok()? & !7;
+        let read = trace::read_memory(pid, at, &mut words).ok()? & !7;
         if read == 0 {
             return None;
         }

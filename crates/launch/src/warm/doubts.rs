@@ -279,7 +279,7 @@ mod tests {
             );
             Command::of(&Spec { stdio: [input, null.as_fd(), null.as_fd()], ..spec })
         };
-        let (reader, writer) = io::pipe().unwrap();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
         assert_eq!(command(reader.as_fd()), None);
         drop(writer);
         let of_empty = command(reader.as_fd());

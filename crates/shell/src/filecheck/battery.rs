@@ -3,7 +3,7 @@
 //! Its starts are warm if those of the suite are, which takes a tenth of the time. Only a cold start can refuse it.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
@@ -45,13 +45,13 @@ fn complete(tool: &Tool, filechecks: &FileChecks, stays: &mut Option<String>) ->
     // So many starts pay for an observation of its constructors.
     filechecks.launcher.make_eager(&tool.program);
     let bench = Bench::new(tool, &filechecks.launcher, &filechecks.group)?;
-    let (mut marks, libraries) = match tool.dialect {
+    let mut marks = match tool.dialect {
         Dialect::Llvm => bench.marks().or_else(|| {
             *stays = bench.has_stayed.get().then(|| STAYS.to_owned());
             None
         })?,
         Dialect::Pypi => match bench.marks_of_script(filechecks.observe?) {
-            Ok(marks) => (marks, Vec::new()),
+            Ok(marks) => marks,
             Err(why) => return Some(Verdict::refused(why.to_owned(), Arc::default())),
         },
     };
@@ -87,17 +87,20 @@ fn complete(tool: &Tool, filechecks: &FileChecks, stays: &mut Option<String>) ->
     // another one, for instance. What a script does is known from its source.
     let were_most_reset = bench.resets.get() * 4 >= cases.len() * 3;
     let (has_shown_all, is_unchanged) = match tool.dialect {
-        Dialect::Llvm => (were_most_reset, marks == bench.marks()?.0),
+        Dialect::Llvm => (were_most_reset, marks == bench.marks()?),
         Dialect::Pypi => (true, marks.iter().all(Mark::is_current)),
     };
+    let mut libraries = BTreeSet::new();
     if tool.dialect == Dialect::Llvm && refusal.is_none() {
         // Where nothing is traced, as by a worker of `--remote`, nobody knows where the loader looks in vain.
-        let start = filechecks.observe.map_or(Some(Vec::new()), |observe| bench.start(observe));
+        let start =
+            filechecks.observe.map_or_else(|| Some(TracedStart::default()), |observe| bench.start(observe));
         let Some(start) = start else {
             *stays = Some("what a start of it looks at cannot be told".to_owned());
             return None;
         };
-        match marks_of_start(&start, &marks) {
+        libraries = start.names;
+        match marks_of_start(&start.inputs, &marks) {
             Ok(more) => marks.extend(more),
             Err(path) => {
                 *stays = Some(format!("'{}' has appeared or changed meanwhile", path.display()));
@@ -108,8 +111,16 @@ fn complete(tool: &Tool, filechecks: &FileChecks, stays: &mut Option<String>) ->
     ((refusal.is_some() || has_shown_all) && is_unchanged).then(|| Verdict {
         refusal,
         marks: marks.into(),
-        libraries: libraries.into(),
+        libraries: libraries.into_iter().collect(),
     })
+}
+
+/// What a traced start has looked at.
+#[derive(Default)]
+struct TracedStart {
+    inputs: Vec<Input>,
+    /// The names that it has looked for anywhere, if that may be in the working directory.
+    names: BTreeSet<String>,
 }
 
 /// Returns the script of the traced run.
@@ -137,7 +148,9 @@ fn script(program: &Path, env: Environment, dir: &Path) -> Script {
 /// Returns what a start of a FileCheck looks at besides its check file and its input. `None` if that cannot be told, or depends on the
 /// directory.
 pub(super) fn inputs_of_start(tool: &Tool, filechecks: &FileChecks) -> Option<Vec<Input>> {
-    Bench::new(tool, &filechecks.launcher, &filechecks.group)?.start(filechecks.observe?)
+    let bench = Bench::new(tool, &filechecks.launcher, &filechecks.group)?;
+    // Nobody records what is not in another directory.
+    if bench.varies() { None } else { Some(bench.start(filechecks.observe?)?.inputs) }
 }
 
 /// Returns the marks of what a start looks at besides these files: where the loader looks in vain, and what tells it where to look. The
@@ -245,9 +258,9 @@ impl<'b> Bench<'b> {
         })
     }
 
-    /// Returns the marks of the program's file and of the libraries that the loader takes for it, and the names by which it looks for
-    /// these. `None` if it is no ELF file.
-    fn marks(&self) -> Option<(Vec<Mark>, Vec<String>)> {
+    /// Returns the marks of the program's file and of the libraries that the loader takes for it. `None` if it is no
+    /// ELF file.
+    fn marks(&self) -> Option<Vec<Mark>> {
         let mut magic = [0; 4];
         File::open(&self.tool.program).ok()?.read_exact(&mut magic).ok()?;
         if magic != *b"\x7fELF" {
@@ -267,8 +280,7 @@ impl<'b> Bench<'b> {
         });
         let program = fs::canonicalize(&self.tool.program).ok()?;
         let files = [self.tool.program.clone(), program].into_iter().chain(libraries);
-        let marks = files.map(|file| Mark::of(&file)).collect::<Option<_>>()?;
-        Some((marks, libraries::wanted(&output)))
+        files.map(|file| Mark::of(&file)).collect()
     }
 
     /// Returns the marks of all that a start of a Python script looks at, or the reason why it is not believed.
@@ -282,8 +294,9 @@ impl<'b> Bench<'b> {
         python::marks(&inputs.ok_or("what it looks at cannot be told")?, &self.dir)
     }
 
-    /// Returns what a start looks at besides check file and input. `None` if that cannot be told, or depends on the directory.
-    fn start(&self, observe: Observe) -> Option<Vec<Input>> {
+    /// Returns what a start looks at besides check file and input. `None` if that cannot be told, or depends on the directory by more than
+    /// LD_LIBRARY_PATH.
+    fn start(&self, observe: Observe) -> Option<TracedStart> {
         // The time could matter to it: its source is not known.
         let mut inputs =
             self.inputs(plain_environment(&self.tool.environment.0), observe, Subject::Anywhere)?;
@@ -299,7 +312,23 @@ impl<'b> Bench<'b> {
             let path = Path::new(&input.path);
             !path.starts_with(&dir) && !dir.starts_with(path)
         };
-        inputs.iter().all(is_elsewhere).then_some(inputs)
+        let mut names = BTreeSet::new();
+        if self.varies() {
+            let files = inputs.iter().map(|input| Path::new(&input.path)).filter(|path| !path.is_dir());
+            files.for_each(|path| libraries::add_names(&mut names, path, &dir));
+            // A verdict is stored in lines.
+            if names.iter().any(|name| name.contains('\n')) {
+                return None;
+            }
+            inputs.retain(|input| is_elsewhere(input) || !matches!(input.state, State::Missing(_)));
+        }
+        inputs.iter().all(is_elsewhere).then_some(TracedStart { inputs, names })
+    }
+
+    /// Whether the loader may look into the working directory.
+    fn varies(&self) -> bool {
+        let environment = self.tool.environment.0.iter().cloned().collect();
+        libraries::relative_parts(&environment).is_none_or(|parts| !parts.is_empty())
     }
 
     /// Returns all that a run which passes looks at.

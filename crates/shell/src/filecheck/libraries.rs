@@ -1,135 +1,136 @@
-//! LD_LIBRARY_PATH: the directories in which the loader looks first for a FileCheck's libraries.
+//! LD_LIBRARY_PATH with parts that mean another directory in each working directory.
 //!
-//! A part that is empty or relative means another directory in each working directory. Suites have one because they join a directory and
-//! a variable that was not set, as compiler-rt's do. As a rule the loader finds nothing there. Then it takes the same libraries as without
-//! these parts, and the FileCheck is the one that the battery has tested without them.
+//! Suites have an empty part because they join a directory and a variable that was not set, as compiler-rt's do. As a rule the loader
+//! finds nothing there. The battery runs in a directory that has nothing either, and a traced start tells all names that it looks for,
+//! anywhere. Where none of them is in the directories of a use, that use finds what the battery has found.
 
-use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hotstart_launch::is_missed_by_loader;
 use hotstart_model::Environment;
 
+use super::trust::Mark;
+
 const NAME: &str = "LD_LIBRARY_PATH";
 
-/// An environment, split into what holds in each directory and what does not.
-#[derive(Debug)]
-pub(super) struct Search<'e> {
-    /// The environment without relative parts.
-    pub env: Cow<'e, Environment>,
-    /// The directories that depend on the working directory.
-    pub relative: Vec<PathBuf>,
+/// Returns the parts that depend on the working directory. `None` if one has a variable of the loader's, as `$ORIGIN`: only the loader
+/// knows where that is.
+pub(super) fn relative_parts(env: &Environment) -> Option<Vec<PathBuf>> {
+    let value = env.get(NAME).map(OsStr::as_bytes).unwrap_or_default();
+    // The loader takes an empty value for none.
+    let parts = value.split(|byte| b":;".contains(byte)).filter(|_| !value.is_empty());
+    let relative = parts.filter(|part| !part.starts_with(b"/"));
+    relative.map(|part| (!part.contains(&b'$')).then(|| PathBuf::from(OsStr::from_bytes(part)))).collect()
 }
 
-impl<'e> Search<'e> {
-    /// `None` if a part that is not absolute begins with one of the loader's variables, as `$ORIGIN`: nobody but the loader knows where
-    /// that is.
-    pub fn of(env: &'e Environment) -> Option<Self> {
-        let value = env.get(NAME).map(OsStr::as_bytes).unwrap_or_default();
-        let plain = Search { env: Cow::Borrowed(env), relative: Vec::new() };
-        // The loader takes an empty value for none.
-        if value.is_empty() {
-            return Some(plain);
-        }
-        let parts = value.split(|byte| b":;".contains(byte));
-        let (fixed, relative): (Vec<&[u8]>, Vec<&[u8]>) = parts.partition(|part| part.starts_with(b"/"));
-        if relative.is_empty() {
-            return Some(plain);
-        }
-        if relative.iter().any(|part| part.contains(&b'$')) {
-            return None;
-        }
-        let mut env = env.clone();
-        match fixed.is_empty() {
-            true => drop(env.unset(NAME)),
-            false => env.set(NAME, OsStr::from_bytes(&fixed.join(&b':'))),
-        }
-        let relative = relative.into_iter().map(|part| PathBuf::from(OsStr::from_bytes(part))).collect();
-        Some(Search { env: Cow::Owned(env), relative })
-    }
-
-    /// Returns whether the loader finds none of these libraries in a directory that depends on `cwd`.
-    pub fn finds_nothing_in(&self, cwd: &str, libraries: &[String]) -> bool {
-        let names = || libraries.iter().map(OsStr::new);
-        self.relative.iter().all(|dir| is_missed_by_loader(&Path::new(cwd).join(dir), names()))
+/// Adds the names by which a path may be found in another directory: that of the file, and where it lies in `dir`, those on the way.
+pub(super) fn add_names(names: &mut BTreeSet<String>, path: &Path, dir: &Path) {
+    let text = |part: &OsStr| part.to_string_lossy().into_owned();
+    match path.strip_prefix(dir) {
+        Ok(below) => names.extend(below.iter().map(text)),
+        Err(_) => names.extend(path.file_name().map(text)),
     }
 }
 
-/// Returns the names that the loader looks for, from the output with LD_TRACE_LOADED_OBJECTS. Empty if they cannot be told, or if it
-/// is not glibc's loader, whose rules these are.
-pub(super) fn wanted(output: &str) -> Vec<String> {
-    let lines = output.lines().filter_map(|line| line.trim().split(" (").next());
-    let (mut names, mut is_glibc) = (Vec::new(), false);
-    for line in lines {
-        let (name, path) = line.split_once(" => ").unwrap_or(("", line));
-        let loader = Path::new(path).file_name().unwrap_or_default();
-        is_glibc |= loader.as_bytes().starts_with(b"ld-linux");
-        if !name.is_empty() && !name.contains('/') {
-            names.push(name.to_owned());
-        }
+/// Directories in which the loader looks for these names, and finds none.
+#[derive(Clone, Debug)]
+pub(super) struct Missed {
+    pub dirs: Vec<PathBuf>,
+    pub names: Arc<[String]>,
+}
+
+impl Missed {
+    fn is_current(&self) -> bool {
+        self.dirs.iter().all(|dir| is_missed_by_loader(dir, self.names.iter().map(OsStr::new)))
     }
-    if is_glibc { names } else { Vec::new() }
+}
+
+/// What a FileCheck would have found at its start, when its command began. One that is started later may find something else.
+#[derive(Clone, Debug)]
+pub(crate) struct Scene {
+    pub(super) check: Mark,
+    /// Its files. Empty while the battery tests it.
+    pub(super) files: Arc<[Mark]>,
+    pub(super) missed: Option<Missed>,
+}
+
+impl Scene {
+    /// Whether a start would find the same now.
+    pub(crate) fn is_current(&self) -> bool {
+        self.has_check_file() && self.files.iter().all(Mark::is_current) && self.has_libraries()
+    }
+
+    /// Whether nothing is known that the loader looks for in such a directory.
+    pub(super) fn names_nothing(&self) -> bool {
+        self.missed.as_ref().is_some_and(|missed| missed.names.is_empty())
+    }
+
+    /// Whether the check file is as it was.
+    pub(super) fn has_check_file(&self) -> bool {
+        self.check.is_current()
+    }
+
+    /// Whether no library has appeared in a directory that depends on the working directory.
+    pub(super) fn has_libraries(&self) -> bool {
+        self.missed.as_ref().is_none_or(Missed::is_current)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn split(value: &str) -> Option<(Option<String>, Vec<PathBuf>)> {
-        let env: Environment = [("A", "1"), (NAME, value)].into_iter().collect();
-        let search = Search::of(&env)?;
-        assert_eq!(search.env.get("A"), Some(OsStr::new("1")));
-        Some((search.env.get(NAME).map(|value| value.to_str().unwrap().to_owned()), search.relative))
-    }
-
     #[test]
     fn parts_that_depend_on_the_directory_are_told_apart() {
-        let fixed = |value: &str| Some((Some(value.to_owned()), Vec::new()));
-        for value in ["", "/lib", "/lib:/usr/lib", "/lib;/opt", "/opt/$LIB"] {
-            assert_eq!(split(value), fixed(value), "{value}");
-        }
-        let some = |value: Option<&str>, relative: &[&str]| {
-            Some((value.map(str::to_owned), relative.iter().map(PathBuf::from).collect()))
+        let relative = |value: &str| {
+            let parts = relative_parts(&[("A", "b:"), (NAME, value)].into_iter().collect())?;
+            Some(parts.into_iter().map(|part| part.to_str().unwrap().to_owned()).collect::<Vec<_>>())
         };
-        assert_eq!(split("/lib:"), some(Some("/lib"), &[""]));
-        assert_eq!(split(":/lib"), some(Some("/lib"), &[""]));
-        assert_eq!(split("/lib::/opt;a/b"), some(Some("/lib:/opt"), &["", "a/b"]));
-        assert_eq!(split(":"), some(None, &["", ""]));
-        assert_eq!(split("lib"), some(None, &["lib"]));
-        for value in ["$ORIGIN/lib", "/lib:lib/$LIB", "${ORIGIN}"] {
-            assert_eq!(split(value), None, "{value}");
+        let some = |parts: &[&str]| Some(parts.iter().map(|part| (*part).to_owned()).collect());
+        for value in ["", "/lib", "/lib:/usr/lib", "/lib;/opt", "/opt/$LIB"] {
+            assert_eq!(relative(value), some(&[]), "{value}");
         }
-        assert!(Search::of(&Environment::new()).unwrap().relative.is_empty());
+        for (value, parts) in [("/lib:", [""]), (":/lib", [""]), ("lib", ["lib"]), ("/x;../y", ["../y"])] {
+            assert_eq!(relative(value), some(&parts), "{value}");
+        }
+        assert_eq!(relative("/lib::/opt;a/b"), some(&["", "a/b"]));
+        assert_eq!(relative(":"), some(&["", ""]));
+        for value in ["$ORIGIN/lib", "/lib:lib/$LIB", "${ORIGIN}"] {
+            assert_eq!(relative(value), None, "{value}");
+        }
+        assert_eq!(relative_parts(&Environment::new()), Some(Vec::new()));
     }
 
     #[test]
     fn a_library_in_the_working_directory_is_found() {
         let dir = tempfile::tempdir().unwrap();
-        let cwd = dir.path().to_str().unwrap();
-        let libraries = ["libLLVM.so.1".to_owned()];
-        let of = |value: &str| {
-            let env: Environment = [(NAME, value)].into_iter().collect();
-            Search::of(&env).unwrap().finds_nothing_in(cwd, &libraries)
+        let is_missed = |part: &str| {
+            let names = ["libLLVM.so.1".to_owned(), " lib.so".to_owned()].into();
+            Missed { dirs: vec![dir.path().join(part)], names }.is_current()
         };
         std::fs::write(dir.path().join("libOther.so"), "").unwrap();
-        assert!(of("/x:") && of("sub") && of("/x"));
+        assert!(is_missed("") && is_missed("sub"));
         std::fs::create_dir(dir.path().join("sub")).unwrap();
         std::os::unix::fs::symlink("nowhere", dir.path().join("sub/libLLVM.so.1")).unwrap();
-        assert!(of("/x:") && !of("sub"));
+        assert!(is_missed("") && !is_missed("sub"));
         std::fs::create_dir(dir.path().join("glibc-hwcaps")).unwrap();
-        assert!(!of("/x:") && of("/x"));
-        assert!(!of("libOther.so"), "another error than that nothing is there");
+        assert!(!is_missed(""));
+        std::fs::remove_dir(dir.path().join("glibc-hwcaps")).unwrap();
+        std::fs::write(dir.path().join(" lib.so"), "").unwrap();
+        assert!(!is_missed(""));
+        assert!(!is_missed("libOther.so"), "another error than that nothing is there");
     }
 
     #[test]
-    fn the_names_are_those_that_the_loader_is_asked_for() {
-        let output = "\tlinux-vdso.so.1 (0x7ffc0a3f2000)\n\tlibLLVM-19.so.1 => /opt/llvm/libother.so (0x7f00)\n\
-            \t/opt/by-path.so (0x7f01)\n\tlibc.so.6 => /lib/libc.so.6 (0x7f02)\n";
-        assert_eq!(wanted(output), Vec::<String>::new(), "no loader of glibc's");
-        let output = format!("{output}\t/lib64/ld-linux-x86-64.so.2 (0x7f03)\n");
-        assert_eq!(wanted(&output), ["libLLVM-19.so.1", "libc.so.6"]);
-        assert_eq!(wanted("\tnot a dynamic executable\n"), Vec::<String>::new());
+    fn names_are_those_of_files_and_all_on_the_way_from_the_directory() {
+        let mut names = BTreeSet::new();
+        for path in ["/lib/libc.so.6", "/t/dir/tls/x86_64/libz.so", "/t/direct/libx.so"] {
+            add_names(&mut names, Path::new(path), Path::new("/t/dir"));
+        }
+        assert_eq!(Vec::from_iter(names), ["libc.so.6", "libx.so", "libz.so", "tls", "x86_64"]);
     }
 }

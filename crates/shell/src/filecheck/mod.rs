@@ -36,12 +36,12 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, SeekFrom};
 use crate::pump;
 
 pub use elsewhere::{FileCheckUses, KnownFileCheck, Losses};
-use libraries::Search;
+pub(crate) use libraries::Scene;
+use libraries::{Missed, relative_parts};
 use passes::{Hash, Passes};
 pub use passes::{PassesReport, passes_report, remove_damaged_passes};
 pub(crate) use question::Question;
-pub(crate) use trust::Mark;
-use trust::{Tool, Trust};
+use trust::{Mark, Tool, Trust};
 pub(crate) use waiting::{Started, Waiting};
 
 /// A run of so many tests uses its FileCheck often enough to have it tested at once.
@@ -219,8 +219,7 @@ impl FileChecks {
     /// Whether this FileCheck is trusted. Runs the battery now if there is no verdict yet.
     pub fn test_now(&self, program: &Path, env: &Environment) -> bool {
         let Some(dialect) = dialect(program) else { return false };
-        let search = Search::of(env);
-        let tool = Tool::new(program, dialect, search.as_ref().map_or(env, |search| &search.env));
+        let tool = Tool::new(program, dialect, env);
         if !self.trust.is_known(&tool) {
             let verdict = battery::verdict(&tool, self);
             self.trust.settle(&tool, verdict);
@@ -270,8 +269,8 @@ impl FileChecks {
         if call.env.get("LD_PRELOAD").is_some() {
             return Err(Undecided("LD_PRELOAD"));
         }
-        let search = Search::of(call.env).ok_or(Undecided(LIBRARIES_VARY))?;
-        let varies = !search.relative.is_empty();
+        let relative = relative_parts(call.env).ok_or(Undecided(LIBRARIES_VARY))?;
+        let varies = !relative.is_empty();
         // Where inputs are recorded, nobody would record that there was no library in the directory.
         if varies && self.log.is_some() {
             return Err(Undecided(LIBRARIES_VARY));
@@ -280,7 +279,7 @@ impl FileChecks {
         if dialect == Dialect::Pypi && !python::is_plain(call.program, call.env) {
             return Err(Undecided("a variable that changes what a Python script does"));
         }
-        let tool = Arc::new(Tool::new(call.program, dialect, &search.env));
+        let tool = Arc::new(Tool::new(call.program, dialect, call.env));
         let filecheck = match self.trust.ask(&tool) {
             Ok(filecheck) => Some(filecheck),
             // The battery of a script takes too long to wait for it.
@@ -292,16 +291,23 @@ impl FileChecks {
                 return Err(Undecided(why));
             }
         };
-        if varies && !self.trust.libraries(&tool).is_some_and(|all| search.finds_nothing_in(call.cwd, &all)) {
-            return Err(Undecided(LIBRARIES_VARY));
-        }
+        let verdict = self.trust.passed(&tool);
+        let missed = varies.then(|| Missed {
+            dirs: relative.iter().map(|part| Path::new(call.cwd).join(part)).collect(),
+            names: verdict.as_ref().map(|verdict| Arc::clone(&verdict.libraries)).unwrap_or_default(),
+        });
         let request = dialect.parse(call.args, options_of(call.env)?)?;
         let input_file = request.input_file().map(str::to_owned);
         let path = join(call.cwd, request.check_file());
         let mark = Mark::of(Path::new(&path)).ok_or(Undecided("no check file"))?;
         let check = regular_file(&path).ok_or(Undecided("no check file"))?;
+        let files = verdict.map(|verdict| verdict.marks).unwrap_or_default();
+        let scene = Scene { check: mark, files, missed };
+        if varies && (scene.names_nothing() || !scene.has_libraries()) {
+            return Err(Undecided(LIBRARIES_VARY));
+        }
         let called = self.passes.as_ref().map(|_| question::called(call, &check)).unwrap_or_default();
-        let mut question = Question::new(tool, called, filecheck, request, check, mark);
+        let mut question = Question::new(tool, called, filecheck, request, check, scene);
         let has_passed = |passes: &Passes| {
             filecheck.is_some_and(|filecheck| passes.has(&question::asked(&filecheck, &called)))
         };

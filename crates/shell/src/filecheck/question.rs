@@ -6,6 +6,7 @@ use hotstart_filecheck::{Asked, Ready, Undecided, battery};
 use hotstart_model::Environment;
 
 use super::Call;
+use super::libraries::Scene;
 use super::passes::Hash;
 use super::trust::{Mark, Tool};
 
@@ -18,8 +19,8 @@ pub(crate) struct Question {
     pub(super) filecheck: Option<Hash>,
     request: Asked,
     check: Vec<u8>,
-    /// The check file's version, from before it was read.
-    pub(super) mark: Mark,
+    /// With the check file's version from before it was read.
+    pub(super) scene: Scene,
     /// The parsed check file. Without one, a pass with this check file is remembered, and it is parsed only if another input
     /// makes that necessary.
     prepared: Option<Ready>,
@@ -35,9 +36,9 @@ impl Question {
         filecheck: Option<Hash>,
         request: Asked,
         check: Vec<u8>,
-        mark: Mark,
+        scene: Scene,
     ) -> Self {
-        Question { tool, call, filecheck, request, check, mark, prepared: None }
+        Question { tool, call, filecheck, request, check, scene, prepared: None }
     }
 
     /// Parses the check file.

@@ -47,7 +47,7 @@ impl<'a> Assembly<'_, 'a> {
         if let (Some(upstream), None, true) = (&self.upstream, &input_file, has_upstream) {
             self.ports.push(Port::input(self.stages.len(), upstream.clone()));
             running.wait_for_input(Waiting {
-                check: question.mark.clone(),
+                scene: question.scene.clone(),
                 question: Some(question),
                 open: None,
                 filechecks,

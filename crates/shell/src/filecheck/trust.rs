@@ -152,7 +152,7 @@ pub(super) struct Verdict {
     pub refusal: Option<String>,
     /// The files of the FileCheck.
     pub marks: Arc<[Mark]>,
-    /// The names of the libraries that the loader looks for. Empty if they are not known.
+    /// The names that its start looks for anywhere, if that may be in the working directory ([`libraries`](super::libraries)).
     pub libraries: Arc<[String]>,
 }
 
@@ -296,11 +296,11 @@ impl Trust {
         }
     }
 
-    /// Returns the names of the libraries that the loader looks for. `None` if there is no verdict, or if they are not known.
-    pub fn libraries(&self, tool: &Tool) -> Option<Arc<[String]>> {
+    /// Returns the verdict on a FileCheck, if it allows the matcher.
+    pub fn passed(&self, tool: &Tool) -> Option<Verdict> {
         match self.lock().get(tool) {
-            Some(State::Settled(settled)) => {
-                Some(Arc::clone(&settled.verdict.libraries)).filter(|all| !all.is_empty())
+            Some(State::Settled(Settled { verdict, .. })) if verdict.refusal.is_none() => {
+                Some(verdict.clone())
             }
             _ => None,
         }
@@ -382,8 +382,7 @@ impl Trust {
 
     /// Whether the verdict allows the matcher.
     pub fn believes(&self, tool: &Tool) -> bool {
-        let tools = self.lock();
-        matches!(tools.get(tool), Some(State::Settled(settled)) if settled.verdict.refusal.is_none())
+        self.passed(tool).is_some()
     }
 
     /// Records a verdict. Without one, the FileCheck is not tested again in this run.

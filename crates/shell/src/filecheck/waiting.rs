@@ -9,7 +9,7 @@ use std::time::Instant;
 use hotstart_launch::{Child, EnvBlock, Group, Launcher, Spec, StartError};
 
 use super::trust::NOT_YET;
-use super::{FileChecks, Mark, Open, Question};
+use super::{FileChecks, Open, Question, Scene};
 use crate::halt::{Halt, Halting};
 use crate::pipeline::{new_pipe, process_group};
 
@@ -18,7 +18,7 @@ pub(crate) struct Waiting<'g> {
     pub question: Option<Question>,
     /// The question, if FileCheck itself has to answer it.
     pub open: Option<Open>,
-    pub check: Mark,
+    pub scene: Scene,
     pub filechecks: &'g FileChecks,
     pub launcher: &'g Launcher,
     pub group: &'g Group,
@@ -39,8 +39,6 @@ pub(crate) struct Started<'g> {
     pub stdout: OwnedFd,
     pub stderr: Option<OwnedFd>,
     pub open: Option<Open>,
-    /// The check file, as lit's FileCheck would have read it.
-    pub check: Mark,
 }
 
 impl<'g> Waiting<'g> {
@@ -49,7 +47,7 @@ impl<'g> Waiting<'g> {
         let Some(question) = self.question.take() else { return false };
         // The decision may have taken a while, and lit's FileCheck reads the file somewhat later.
         let decided = self.filechecks.decide(question, input);
-        if decided.is_ok() && !self.check.is_current() {
+        if decided.is_ok() && !self.scene.has_check_file() {
             self.filechecks.leave("a check file that has changed");
             return false;
         }
@@ -86,16 +84,8 @@ impl<'g> Waiting<'g> {
         };
         let child = self.launcher.start(&spec, self.group).map_err(|error| match error {
             StartError::Ended { .. } => Halt::Killed,
-            // The script then runs again without the matcher.
             error => Halt::internal("cannot start FileCheck", error),
         })?;
-        Ok(Started {
-            child,
-            stdin,
-            stdout,
-            stderr: errors.map(|(read, _)| read),
-            open: self.open,
-            check: self.check,
-        })
+        Ok(Started { child, stdin, stdout, stderr: errors.map(|(read, _)| read), open: self.open })
     }
 }

@@ -19,7 +19,7 @@ use super::parts;
 use super::run::{PAGE, Run, lost};
 use super::vary::POINTER_GUARD;
 use crate::Reason;
-use crate::sys::{registers, tracer};
+use crate::sys::{registers, trace};
 use crate::warm::wire;
 
 /// Bytes that are read at a time: two such pieces fit into a processor's cache.
@@ -191,7 +191,7 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Fo
 
 /// Reads a run's memory: at once where it can be read, else through its file.
 pub(super) fn read(run: &Run<'_>, at: u64, bytes: &mut [u8]) -> Result<(), Refusal> {
-    match tracer::read_memory(run.pid, at, bytes) {
+    match trace::read_memory(run.pid, at, bytes) {
         Ok(size) if size == bytes.len() => Ok(()),
         _ => run.memory.read_exact_at(bytes, at).map_err(lost),
     }
