@@ -19,6 +19,8 @@
 
 /* SIGCONTs that were passed on. */
 static uint32_t continued;
+/* The signals that have come, to be read. */
+static int signals = -1;
 
 static int send_parts(int socket, const struct iovec *parts, size_t count, const int32_t *fds, size_t fd_count)
 {
@@ -72,6 +74,30 @@ static void take_from_outside(struct server *server, struct command *command, in
     pass_on(server, number, flags);
 }
 
+/* Returns the next signal that has come, or 0. */
+static int next_signal(void)
+{
+    struct signalfd_siginfo info;
+    return sys(__NR_read, signals, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
+}
+
+/* Continues the job as this process was continued. A signal that has come meanwhile is pending when a process goes on, so the job gets it
+ * before. One that stops came after the SIGCONT, which forgets earlier ones. */
+static void continue_job(struct server *server, struct command *command)
+{
+    uint64_t later = 0;
+    for (int number = next_signal(); number > 0; number = next_signal()) {
+        if (stops & bit(number))
+            later |= bit(number);
+        else if (number != SIGCONT)
+            take_from_outside(server, command, number);
+    }
+    pass_on(server, SIGCONT, 0);
+    for (int number = 1; later >> (number - 1); number++)
+        if (later & bit(number))
+            take_from_outside(server, command, number);
+}
+
 /* Stops as the job has stopped, unless that has been continued since. */
 static void stop_with_job(struct server *server, struct command *command, int number, uint32_t when)
 {
@@ -80,7 +106,7 @@ static void stop_with_job(struct server *server, struct command *command, int nu
     stop_by(number);
     command->taken &= ~stops;
     /* The system does not stop a process group without a shell by other signals than SIGSTOP; then the job goes on as well. */
-    pass_on(server, SIGCONT, 0);
+    continue_job(server, command);
 }
 
 void die_of(int number)
@@ -147,17 +173,17 @@ void run_warm(struct server *server, struct message *message, struct command *co
     int must_not_repeat = 0;
     sys(__NR_rt_sigprocmask, SIG_BLOCK, &passed, NULL, sizeof passed);
     struct pollfd polled[2] = {{server->socket, POLLIN, 0}, {-1, POLLIN, 0}};
-    polled[1].fd = (int)sys(__NR_signalfd4, -1, &passed, sizeof passed, O_CLOEXEC | O_NONBLOCK);
+    signals = polled[1].fd = (int)sys(__NR_signalfd4, -1, &passed, sizeof passed, O_CLOEXEC | O_NONBLOCK);
     if (polled[1].fd < 0 ||
         send_parts(server->socket, message->parts, PARTS, message->targets, message->run.fd_count) != 0) {
         sys(__NR_close, server->socket);
         run_cold(command, "the server does not take the request");
     }
     for (;;) {
-        struct signalfd_siginfo info;
         sys(__NR_ppoll, polled, 2, NULL, NULL, sizeof passed);
-        if (polled[1].revents && sys(__NR_read, polled[1].fd, &info, sizeof info) == sizeof info)
-            take_from_outside(server, command, (int)info.ssi_signo);
+        const int number = polled[1].revents ? next_signal() : 0;
+        if (number > 0)
+            take_from_outside(server, command, number);
         if (polled[0].revents)
             hear(server, command, &must_not_repeat);
     }

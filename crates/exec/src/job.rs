@@ -174,6 +174,9 @@ impl Waiting<'_> {
         match change {
             Some(Change::Stopped(signal)) => {
                 self.was_told = true;
+                if signal == Signal::STOP.as_raw() {
+                    self.stops_nobody_until = None;
+                }
                 send_head(self.connection, &wire::stopped(signal, self.continued), "");
             }
             Some(Change::Continued) => self.go_on(),

@@ -28,9 +28,14 @@ pub(crate) fn are_in_group(pgid: i32) -> bool {
     all().any(|pid| state(pid).is_some_and(|found| found.group == pgid) && !is_zombie(pid))
 }
 
-/// Returns the members of a process group that have stopped.
+/// The numbers of fields of `/proc/PID/stat`, by proc(5).
+const GROUP: usize = 5;
+const EXIT_CODE: usize = 52;
+
+/// Returns the members of a process group that have stopped, but by SIGSTOP, as far as the kernel tells by what.
 pub(crate) fn stopped_in_group(pgid: i32) -> Vec<i32> {
-    let is_stopped = |found: State| found.group == pgid && found.letter == "T";
+    let is_stopped =
+        |found: State| found.group == pgid && found.letter == "T" && found.exit_code != libc::SIGSTOP;
     all().filter(|&pid| state(pid).is_some_and(is_stopped)).collect()
 }
 
@@ -54,6 +59,8 @@ struct State {
     letter: String,
     parent: i32,
     group: i32,
+    /// The signal that has stopped it. 0 once its parent has asked.
+    exit_code: i32,
 }
 
 fn state(pid: i32) -> Option<State> {
@@ -62,7 +69,9 @@ fn state(pid: i32) -> Option<State> {
     let mut words = stat.rsplit_once(") ")?.1.split(' ');
     let letter = words.next()?.to_owned();
     let mut number = || words.next()?.parse().ok();
-    Some(State { letter, parent: number()?, group: number()? })
+    let (parent, group) = (number()?, number()?);
+    let exit_code = words.nth(EXIT_CODE - GROUP - 1).and_then(|word| word.trim().parse().ok()).unwrap_or(0);
+    Some(State { letter, parent, group, exit_code })
 }
 
 #[cfg(test)]
@@ -100,5 +109,23 @@ mod tests {
         found.iter().for_each(|&child| wait::kill(child));
         shell.kill().unwrap();
         shell.wait().unwrap();
+    }
+
+    #[test]
+    fn what_has_stopped_by_sigstop_does_not_count_as_stopped() {
+        use std::os::unix::process::CommandExt;
+
+        use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+        for (signal, counts) in [(Signal::STOP, false), (Signal::TTIN, true)] {
+            let mut child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+            let (pid, number) = (Pid::from_child(&child), child.id() as i32);
+            assert_eq!(stopped_in_group(number), []);
+            kill_process(pid, signal).unwrap();
+            waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT).unwrap();
+            let stopped = stopped_in_group(number);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(stopped, if counts { vec![number] } else { vec![] }, "{signal:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -140,6 +140,27 @@ fn a_job_stops_and_goes_on_with_its_client() {
     kill(pid(&client), Signal::CONT);
     assert!(client.wait().expect("it ends").success());
     assert_eq!(lines(&log).len(), 2);
+}
+
+/// A process that goes on gets what is pending before it does anything else.
+#[test]
+fn a_signal_that_comes_while_a_job_is_stopped_reaches_it_before_it_goes_on() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    for round in 0..5 {
+        let (log, gate) = (bench.path(&format!("log{round}")), bench.path(&format!("gate{round}")));
+        let client = bench.client().arg(&tool).arg("wait").arg(&log).arg(&gate).process_group(0).spawn();
+        let client = client.expect("it runs");
+        let job = await_begun(&log);
+        kill(pid(&client), Signal::TSTP);
+        await_that("both to stop", || is_stopped(job) && is_stopped(pid(&client)));
+        std::fs::write(&gate, "").unwrap();
+        kill(pid(&client), Signal::TERM);
+        kill(pid(&client), Signal::CONT);
+        assert_eq!(await_end(client).signal(), Some(Signal::TERM.as_raw()));
+        assert_eq!(lines(&log).len(), 1, "it has begun, and not gone on");
+    }
 }
 
 fn is_stopped(process: Pid) -> bool {
