@@ -184,8 +184,6 @@ pub struct Transcript {
     pub matched: usize,
     /// Whether a file changed between the time at which a command would have read it, and the time at which it was started.
     pub is_outdated: bool,
-    /// The number of its FileChecks that were started only when their input was complete. lit starts them at once.
-    pub late: usize,
 }
 
 /// Hands a record on to another process: a reason is only counted, and stays where it arose.

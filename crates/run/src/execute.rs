@@ -129,11 +129,8 @@ impl Execute for Processes<'_> {
             transcript.fault = Some(Fault::Interrupted);
         }
         Ran {
-            // One that is outdated has to run again, cold. A failure with a late start is confirmed.
-            warm_starts: group.warm_starts()
-                + transcript.matched
-                + transcript.late
-                + usize::from(transcript.is_outdated),
+            // One that is outdated has to run again, cold.
+            warm_starts: group.warm_starts() + transcript.matched + usize::from(transcript.is_outdated),
             has_matched: transcript.matched > 0,
             is_doubtful: group.is_doubtful() || transcript.is_outdated,
             is_lost: group.is_lost(),

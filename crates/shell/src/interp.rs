@@ -68,7 +68,6 @@ fn run_prepared(
         filechecks: starts.filechecks,
         matched: 0,
         is_outdated: false,
-        late: 0,
         clock,
         has_failed_in_time: false,
         steps: Vec::new(),
@@ -110,7 +109,6 @@ fn run_prepared(
     transcript.again = context.again;
     transcript.matched = context.matched;
     transcript.is_outdated = context.is_outdated;
-    transcript.late = context.late;
     transcript
 }
 

@@ -51,8 +51,6 @@ pub(crate) struct Context<'a> {
     pub matched: usize,
     /// Whether a FileCheck may have found other files than it would have under lit.
     pub is_outdated: bool,
-    /// FileChecks that were started only when their input was complete.
-    pub late: usize,
     pub clock: Clock<'a>,
     /// Whether the script failed before its time was up because a stage could not be started. The wait for the other stages is
     /// then no timeout: lit does not wait for them.
@@ -200,7 +198,6 @@ fn collect(
         // lit's FileCheck would have found what was there when the pipeline began.
         let is_outdated = stage.late.as_ref().is_some_and(|scene| !scene.is_current());
         context.is_outdated |= is_outdated;
-        context.late += usize::from(stage.late.is_some());
         // One that has changed is another question.
         let open = stage.open.as_ref().filter(|_| !is_outdated);
         if let (Some(filechecks), Some(open)) = (context.filechecks, open) {

@@ -439,8 +439,11 @@ impl Pump<'_, '_> {
     fn hand_over(&mut self, index: usize, data: Vec<u8>, rest: Option<Rc<OwnedFd>>) -> Halting<Vec<Port>> {
         let stage = &mut self.stages[index];
         let Some(Pending::FileCheck(waiting)) = stage.pending.take() else { return Ok(Vec::new()) };
-        // If it cannot be started any more, that counts as well.
-        stage.late = Some(waiting.scene.clone());
+        let scene = stage.late.insert(waiting.scene.clone());
+        if !scene.is_current() {
+            // What comes and goes in a test is there now, as a rule. The run ends here, and proves nothing.
+            return Err(Halt::internal("cannot start FileCheck", "its files have changed"));
+        }
         let Started { child, stdin, stdout, stderr, open } = waiting.start()?;
         (stage.child, stage.open) = (Some(child), open);
         stage.stderr_is_piped = stderr.is_some();

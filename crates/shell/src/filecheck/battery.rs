@@ -6,9 +6,10 @@ use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -27,8 +28,6 @@ use super::{FileChecks, Observe, libraries, plain_block, plain_environment, pyth
 /// The longest that a case, and all of them, may take. A FileCheck takes milliseconds; a program that only has its name may wait for ever.
 const CASE: Duration = Duration::from_secs(10);
 const ALL: Duration = Duration::from_secs(60);
-/// Check file and input of a run that is traced.
-const CASE_FILES: [&str; 2] = ["check", "input"];
 /// The loader's list of libraries by name.
 const LIBRARIES: &str = "/etc/ld.so.cache";
 const STAYS: &str = "it did not end in time";
@@ -124,9 +123,9 @@ struct TracedStart {
 }
 
 /// Returns the script of the traced run.
-fn script(program: &Path, env: Environment, dir: &Path) -> Script {
+fn script(program: &Path, [check, input]: &[String; 2], env: Environment, dir: &Path) -> Script {
     let mut argv = vec![program.into()];
-    argv.extend([CASE_FILES[0], "--input-file", CASE_FILES[1]].map(OsString::from));
+    argv.extend([check, "--input-file", input].map(OsString::from));
     Script {
         commands: Vec::new(),
         dialect: hotstart_model::Dialect::V23,
@@ -150,7 +149,7 @@ fn script(program: &Path, env: Environment, dir: &Path) -> Script {
 pub(super) fn inputs_of_start(tool: &Tool, filechecks: &FileChecks) -> Option<Vec<Input>> {
     let bench = Bench::new(tool, &filechecks.launcher, &filechecks.group)?;
     // Nobody records what is not in another directory.
-    if bench.varies() { None } else { Some(bench.start(filechecks.observe?)?.inputs) }
+    if bench.relative.is_empty() { Some(bench.start(filechecks.observe?)?.inputs) } else { None }
 }
 
 /// Returns the marks of what a start looks at besides these files: where the loader looks in vain, and what tells it where to look. The
@@ -213,6 +212,10 @@ struct Bench<'b> {
     launcher: &'b Launcher,
     group: &'b Group,
     dir: PathBuf,
+    /// The parts of LD_LIBRARY_PATH that lie in the directory. They are there, and empty, so that the loader looks for all names in each.
+    relative: Vec<PathBuf>,
+    /// Check file and input of a run that is traced. No program knows these names.
+    case_files: [String; 2],
     /// Runs of it in a persistent process.
     resets: Cell<usize>,
     /// Whether the last run was killed as it did not end.
@@ -246,12 +249,20 @@ impl<'b> Bench<'b> {
         let dir = std::env::temp_dir().join(format!("hotstart-filecheck-{}-{number}", std::process::id()));
         fs::create_dir(&dir).ok()?;
         launcher.remove_if_killed(&dir);
+        let relative = libraries::relative_parts(&tool.environment.0.iter().cloned().collect())?;
+        // A part that leads elsewhere is refused when it is looked at.
+        let is_below = |part: &&PathBuf| part.components().all(|step| matches!(step, Component::Normal(_)));
+        relative.iter().filter(is_below).try_for_each(|part| fs::create_dir_all(dir.join(part))).ok()?;
+        let case_files =
+            ["check", "input"].map(|name| format!("{name}-{:016x}", RandomState::new().hash_one(name)));
         Some(Bench {
             tool,
             env: plain_block(&tool.environment.0),
             launcher,
             group,
             dir,
+            relative,
+            case_files,
             resets: Cell::new(0),
             has_stayed: Cell::new(false),
             until: Instant::now() + ALL,
@@ -307,35 +318,32 @@ impl<'b> Bench<'b> {
             dir.starts_with(&input.path) && is_passed
         };
         inputs.retain(|input| !is_way(input));
-        inputs.retain(|input| !CASE_FILES.iter().any(|name| dir.join(name) == Path::new(&input.path)));
+        inputs.retain(|input| !self.case_files.iter().any(|name| dir.join(name) == Path::new(&input.path)));
         let is_elsewhere = |input: &Input| {
             let path = Path::new(&input.path);
             !path.starts_with(&dir) && !dir.starts_with(path)
         };
         let mut names = BTreeSet::new();
-        if self.varies() {
-            let files = inputs.iter().map(|input| Path::new(&input.path)).filter(|path| !path.is_dir());
-            files.for_each(|path| libraries::add_names(&mut names, path, &dir));
+        let parts: Vec<PathBuf> = self.relative.iter().map(|part| dir.join(part)).collect();
+        if !parts.is_empty() {
+            let add = |input: &Input| libraries::add_names(&mut names, Path::new(&input.path), &parts);
+            inputs.iter().filter(|input| !Path::new(&input.path).is_dir()).for_each(add);
             // A verdict is stored in lines.
-            if names.iter().any(|name| name.contains('\n')) {
+            if names.iter().any(|name| name.contains(char::is_control)) {
                 return None;
             }
-            inputs.retain(|input| is_elsewhere(input) || !matches!(input.state, State::Missing(_)));
+            inputs.retain(|input| !libraries::is_vain(input, &parts));
         }
         inputs.iter().all(is_elsewhere).then_some(TracedStart { inputs, names })
     }
 
-    /// Whether the loader may look into the working directory.
-    fn varies(&self) -> bool {
-        let environment = self.tool.environment.0.iter().cloned().collect();
-        libraries::relative_parts(&environment).is_none_or(|parts| !parts.is_empty())
-    }
-
     /// Returns all that a run which passes looks at.
     fn inputs(&self, environment: Environment, observe: Observe, subject: Subject) -> Option<Vec<Input>> {
-        CASE_FILES.iter().all(|name| fs::write(self.dir.join(name), "CHECK: a").is_ok()).then_some(())?;
+        let write = |name: &String| fs::write(self.dir.join(name), "CHECK: a").is_ok();
+        self.case_files.iter().all(write).then_some(())?;
         // All of it is cold, and not to be counted among the suite's starts.
-        observe(&script(&self.tool.program, environment, &self.dir), &Launcher::new(), self.group, subject)
+        let script = script(&self.tool.program, &self.case_files, environment, &self.dir);
+        observe(&script, &Launcher::new(), self.group, subject)
     }
 
     /// Runs a case. `None` if a signal ended the run, or it was lost.

@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hotstart_inputs::{Input, Looks, State};
 use hotstart_launch::is_missed_by_loader;
 use hotstart_model::Environment;
 
@@ -27,12 +28,23 @@ pub(super) fn relative_parts(env: &Environment) -> Option<Vec<PathBuf>> {
     relative.map(|part| (!part.contains(&b'$')).then(|| PathBuf::from(OsStr::from_bytes(part)))).collect()
 }
 
-/// Adds the names by which a path may be found in another directory: that of the file, and where it lies in `dir`, those on the way.
-pub(super) fn add_names(names: &mut BTreeSet<String>, path: &Path, dir: &Path) {
+/// Adds the names by which a file may be found elsewhere: its own, and where it lies in one of these directories, those on the way.
+pub(super) fn add_names(names: &mut BTreeSet<String>, path: &Path, dirs: &[PathBuf]) {
     let text = |part: &OsStr| part.to_string_lossy().into_owned();
-    match path.strip_prefix(dir) {
-        Ok(below) => names.extend(below.iter().map(text)),
-        Err(_) => names.extend(path.file_name().map(text)),
+    names.extend(path.file_name().map(text));
+    let below = dirs.iter().filter_map(|dir| path.strip_prefix(dir).ok());
+    names.extend(below.flat_map(Path::iter).map(text));
+}
+
+/// Whether this is a look for nothing in one of these directories, or at one of them or what leads to it.
+pub(super) fn is_vain(input: &Input, dirs: &[PathBuf]) -> bool {
+    let path = Path::new(&input.path);
+    match input.state {
+        State::Missing(0) => dirs.iter().any(|dir| path.starts_with(dir)),
+        State::Directory(_, None) => {
+            input.looks == Looks::EXISTS && dirs.iter().any(|dir| dir.starts_with(path))
+        }
+        _ => false,
     }
 }
 
@@ -53,7 +65,7 @@ impl Missed {
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
     pub(super) check: Mark,
-    /// Its files. Empty while the battery tests it.
+    /// Its files; while the battery tests it, the program alone.
     pub(super) files: Arc<[Mark]>,
     pub(super) missed: Option<Missed>,
 }
@@ -126,10 +138,26 @@ mod tests {
     }
 
     #[test]
+    fn only_looks_for_nothing_in_these_directories_are_vain() {
+        let dirs = ["/t/sub/lib", "/t/x"].map(PathBuf::from);
+        let is_vain = |path: &str, state: State| {
+            super::is_vain(&Input { path: path.into(), looks: Looks::EXISTS, state }, &dirs)
+        };
+        for path in ["/t/sub/lib/libz.so", "/t/x/tls", "/t/x"] {
+            assert!(is_vain(path, State::Missing(0)), "{path}");
+        }
+        for path in ["/t/libz.so", "/t/sub/libz.so", "/t/xy"] {
+            assert!(!is_vain(path, State::Missing(0)), "{path}");
+        }
+        assert!(!is_vain("/t/x/made", State::Missing(0o644)));
+        assert!(!is_vain("/t/x/null", State::Device(259, [0o666, 0, 0])));
+    }
+
+    #[test]
     fn names_are_those_of_files_and_all_on_the_way_from_the_directory() {
         let mut names = BTreeSet::new();
         for path in ["/lib/libc.so.6", "/t/dir/tls/x86_64/libz.so", "/t/direct/libx.so"] {
-            add_names(&mut names, Path::new(path), Path::new("/t/dir"));
+            add_names(&mut names, Path::new(path), &[PathBuf::from("/t/dir")]);
         }
         assert_eq!(Vec::from_iter(names), ["libc.so.6", "libx.so", "libz.so", "tls", "x86_64"]);
     }

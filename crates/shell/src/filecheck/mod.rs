@@ -301,7 +301,10 @@ impl FileChecks {
         let path = join(call.cwd, request.check_file());
         let mark = Mark::of(Path::new(&path)).ok_or(Undecided("no check file"))?;
         let check = regular_file(&path).ok_or(Undecided("no check file"))?;
-        let files = verdict.map(|verdict| verdict.marks).unwrap_or_default();
+        let files = match verdict {
+            Some(verdict) => verdict.marks,
+            None => Mark::of(call.program).into_iter().collect(),
+        };
         let scene = Scene { check: mark, files, missed };
         if varies && (scene.names_nothing() || !scene.has_libraries()) {
             return Err(Undecided(LIBRARIES_VARY));
