@@ -433,10 +433,10 @@ impl Child<'_> {
         let doubtful = lost || crashed || is_doubted;
         let is_of_command = matches!(ended, Ended::Process { doubts, .. } if doubts.of_run());
         if !lost && !self.group.is_killed() && (!doubtful || is_of_command || crashed && status != KILLED) {
-            let has_children = matches!(ended, Ended::Process { doubts, .. } if doubts.of_children());
+            let is_by_nature = matches!(ended, Ended::Process { doubts, .. } if doubts.of_nature());
             self.remember(match doubtful {
                 false => Outcome::Harmless,
-                true if has_children => Outcome::WithChildren,
+                true if is_by_nature && !crashed => Outcome::ByNature,
                 true => Outcome::Doubtful,
             });
         }

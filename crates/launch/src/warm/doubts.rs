@@ -8,8 +8,9 @@
 //! in most runs (`pool/doubt.rs`).
 //!
 //! A suite of a runtime library compiles and links in each test, and no command is like another. But they begin alike, and the commands of
-//! the compiler's own suite begin otherwise. So commands with the same program and first argument are one *kind*. A kind of which all runs
-//! so far had children starts cold, from its third run on.
+//! the compiler's own suite begin otherwise. So commands with the same program and first argument are one *kind*. A kind of which runs are
+//! often doubtful by what the program does, for children or an unknown system call, starts cold. A start that is cold for nothing costs
+//! some 10 ms, and a test that runs again a second.
 //!
 //! The file is a log of eight bytes for each change. Several runners can append to it, and one that is killed loses nothing.
 
@@ -35,8 +36,9 @@ const TRIED_ONE_IN: u32 = 32;
 const TOOL_TRIED_ONE_IN: u32 = 8;
 /// One in this many starts of known kinds is tried warm. A trial repeats a test, which is about ten starts of a compiler.
 const KIND_TRIED_ONE_IN: u32 = 512;
-/// Runs with children from which a kind is known.
-const KIND_MIN: u8 = 3;
+/// A kind is known once so many runs were doubtful by its nature, and more than one in so many of all.
+const KIND_MIN: u32 = 3;
+const KIND_ONE_IN: u32 = 16;
 /// Most kinds whose runs are counted.
 const KINDS_MAX: usize = 1 << 15;
 /// Length from which the file is written anew, without what no longer holds; and the most commands that it keeps then.
@@ -99,8 +101,8 @@ pub(crate) struct Request {
 pub(crate) enum Outcome {
     Harmless,
     Doubtful,
-    /// It was doubtful and had children.
-    WithChildren,
+    /// It was doubtful by what its program does: it had children, or made an unknown system call.
+    ByNature,
 }
 
 /// The commands of one user.
@@ -117,10 +119,17 @@ struct State {
     known: HashSet<Command>,
     /// Those of this run.
     new: HashSet<Command>,
-    /// How many runs of each kind had children. `None` if one was harmless.
-    kinds: HashMap<Command, Option<u8>>,
+    /// The runs of each kind.
+    kinds: HashMap<Command, Runs>,
     /// Starts of known commands, from a number by chance on.
     asked: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Runs {
+    all: u32,
+    /// Those that were doubtful by nature.
+    doubtful: u32,
 }
 
 impl State {
@@ -129,16 +138,16 @@ impl State {
         if self.kinds.len() >= KINDS_MAX {
             self.kinds.clear();
         }
-        let runs = self.kinds.entry(kind).or_insert(Some(0));
+        let runs = self.kinds.entry(kind).or_default();
+        runs.all = runs.all.saturating_add(1);
         match outcome {
             Outcome::Doubtful => None,
-            Outcome::Harmless => {
-                *runs = None;
-                self.known.remove(&kind).then_some(false)
-            }
-            Outcome::WithChildren => {
-                *runs = runs.map(|runs| runs.saturating_add(1));
-                (*runs >= Some(KIND_MIN) && self.known.insert(kind)).then_some(true)
+            Outcome::Harmless => self.known.remove(&kind).then_some(false),
+            Outcome::ByNature => {
+                runs.doubtful += 1;
+                let is_often =
+                    runs.doubtful >= KIND_MIN && runs.doubtful.saturating_mul(KIND_ONE_IN) > runs.all;
+                (is_often && self.known.insert(kind)).then_some(true)
             }
         }
     }
@@ -345,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_whose_runs_all_had_children_is_known_from_the_third_on() {
+    fn a_kind_that_is_often_doubtful_by_nature_is_known_from_the_third_such_run_on() {
         let dir = tempfile::tempdir().unwrap();
         let starts = |doubts: &KnownDoubts, kind: u64| {
             let request = Request { command: None, kind: Command(kind) };
@@ -355,24 +364,19 @@ mod tests {
             let request = Request { command: None, kind: Command(kind) };
             outcomes.iter().for_each(|outcome| doubts.ran(request, *outcome));
         };
-        let (harmless, doubtful, children) = (Outcome::Harmless, Outcome::Doubtful, Outcome::WithChildren);
+        let (harmless, doubtful, nature) = (Outcome::Harmless, Outcome::Doubtful, Outcome::ByNature);
         let doubts = known(dir.path());
-        ran(&doubts, 0x10, &[children, children]);
+        ran(&doubts, 0x10, &[nature, harmless, nature]);
         assert_eq!(starts(&doubts, 0x10), 0);
-        ran(&doubts, 0x10, &[children]);
+        ran(&doubts, 0x10, &[nature]);
         assert_eq!(starts(&doubts, 0x10), 511, "in the run that sees it");
-        ran(&doubts, 0x12, &[harmless, children, children, children]);
+        ran(&doubts, 0x12, &[&[harmless; 60][..], &[nature; 3]].concat());
         ran(&doubts, 0x14, &[doubtful; 8]);
-        ran(&doubts, 0x16, &[children, children, harmless, children]);
-        let all = |doubts: &KnownDoubts| [0x10, 0x12, 0x14, 0x16].map(|kind| starts(doubts, kind));
-        assert_eq!(all(&doubts), [511, 0, 0, 0]);
+        let all = |doubts: &KnownDoubts| [0x10, 0x12, 0x14].map(|kind| starts(doubts, kind));
+        assert_eq!(all(&doubts), [511, 0, 0]);
         let doubts = known(dir.path());
-        assert_eq!(all(&doubts), [511, 0, 0, 0], "in the next run as well");
-        ran(&doubts, 0x10, &[harmless, children, children, children]);
-        assert_eq!(
-            (all(&doubts), all(&known(dir.path()))),
-            ([0; 4], [0; 4]),
-            "one that was harmless is no such kind"
-        );
+        assert_eq!(all(&doubts), [511, 0, 0], "in the next run as well");
+        ran(&doubts, 0x10, &[harmless]);
+        assert_eq!((all(&doubts), all(&known(dir.path()))), ([0; 3], [0; 3]), "until a trial is harmless");
     }
 }

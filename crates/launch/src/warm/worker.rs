@@ -168,6 +168,11 @@ impl Doubts {
         self.0 & !(wire::RUN_PAST | wire::RUN_NUMBER) != 0
     }
 
+    /// Returns whether what the program does makes it doubtful: it had children, or made an unknown call.
+    pub(crate) fn of_nature(self) -> bool {
+        self.of_children() || self.of_calls()
+    }
+
     /// Returns whether the run made a system call whose answer may differ in a fresh process.
     pub(crate) fn of_calls(self) -> bool {
         self.0 & wire::RUN_CALLS != 0
