@@ -14,6 +14,7 @@ use hotstart_inputs::{Input, Looks, State};
 use hotstart_launch::is_missed_by_loader;
 use hotstart_model::Environment;
 
+use super::regular_file;
 use super::trust::Mark;
 
 const NAME: &str = "LD_LIBRARY_PATH";
@@ -56,8 +57,11 @@ pub(super) struct Missed {
 }
 
 impl Missed {
+    /// The directories have to be there, as in the battery.
     fn is_current(&self) -> bool {
-        self.dirs.iter().all(|dir| is_missed_by_loader(dir, self.names.iter().map(OsStr::new)))
+        let is_as_tested =
+            |dir: &PathBuf| dir.is_dir() && is_missed_by_loader(dir, self.names.iter().map(OsStr::new));
+        self.dirs.iter().all(is_as_tested)
     }
 }
 
@@ -65,6 +69,7 @@ impl Missed {
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
     pub(super) check: Mark,
+    pub(super) content: Arc<[u8]>,
     /// Its files; while the battery tests it, the program alone.
     pub(super) files: Arc<[Mark]>,
     pub(super) missed: Option<Missed>,
@@ -81,9 +86,10 @@ impl Scene {
         self.missed.as_ref().is_some_and(|missed| missed.names.is_empty())
     }
 
-    /// Whether the check file is as it was.
+    /// Whether the check file is as it was. A test may touch it, or write the same again.
     pub(super) fn has_check_file(&self) -> bool {
-        self.check.is_current()
+        let read = || self.check.path.to_str().and_then(regular_file);
+        self.check.is_current() || read().is_some_and(|content| *content == *self.content)
     }
 
     /// Whether no library has appeared in a directory that depends on the working directory.
@@ -125,16 +131,32 @@ mod tests {
             Missed { dirs: vec![dir.path().join(part)], names }.is_current()
         };
         std::fs::write(dir.path().join("libOther.so"), "").unwrap();
-        assert!(is_missed("") && is_missed("sub"));
+        assert!(is_missed("") && !is_missed("sub"), "it has to be there");
         std::fs::create_dir(dir.path().join("sub")).unwrap();
+        assert!(is_missed("sub"));
         std::os::unix::fs::symlink("nowhere", dir.path().join("sub/libLLVM.so.1")).unwrap();
-        assert!(is_missed("") && !is_missed("sub"));
+        assert!(is_missed("") && !is_missed("sub"), "it leads nowhere, and is found");
         std::fs::create_dir(dir.path().join("glibc-hwcaps")).unwrap();
         assert!(!is_missed(""));
         std::fs::remove_dir(dir.path().join("glibc-hwcaps")).unwrap();
         std::fs::write(dir.path().join(" lib.so"), "").unwrap();
         assert!(!is_missed(""));
-        assert!(!is_missed("libOther.so"), "another error than that nothing is there");
+        assert!(!is_missed("libOther.so"), "no directory");
+    }
+
+    #[test]
+    fn a_check_file_with_the_same_content_is_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("check");
+        std::fs::write(&path, "CHECK: a").unwrap();
+        let check = Mark::of(&path).unwrap();
+        let scene = Scene { check, content: (*b"CHECK: a").into(), files: Arc::default(), missed: None };
+        std::fs::rename(&path, dir.path().join("old")).unwrap();
+        assert!(!scene.is_current());
+        for (content, is_same) in [("CHECK: a", true), ("CHECK: b", false)] {
+            std::fs::write(&path, content).unwrap();
+            assert_eq!(scene.is_current(), is_same);
+        }
     }
 
     #[test]

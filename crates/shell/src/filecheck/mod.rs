@@ -300,12 +300,12 @@ impl FileChecks {
         let input_file = request.input_file().map(str::to_owned);
         let path = join(call.cwd, request.check_file());
         let mark = Mark::of(Path::new(&path)).ok_or(Undecided("no check file"))?;
-        let check = regular_file(&path).ok_or(Undecided("no check file"))?;
+        let check: Arc<[u8]> = regular_file(&path).ok_or(Undecided("no check file"))?.into();
         let files = match verdict {
             Some(verdict) => verdict.marks,
             None => Mark::of(call.program).into_iter().collect(),
         };
-        let scene = Scene { check: mark, files, missed };
+        let scene = Scene { check: mark, content: Arc::clone(&check), files, missed };
         if varies && (scene.names_nothing() || !scene.has_libraries()) {
             return Err(Undecided(LIBRARIES_VARY));
         }

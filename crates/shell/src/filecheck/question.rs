@@ -18,7 +18,7 @@ pub(crate) struct Question {
     /// The hash of the FileCheck. `None` if the matcher may decide only once the battery has ended, which runs now.
     pub(super) filecheck: Option<Hash>,
     request: Asked,
-    check: Vec<u8>,
+    check: Arc<[u8]>,
     /// With the check file's version from before it was read.
     pub(super) scene: Scene,
     /// The parsed check file. Without one, a pass with this check file is remembered, and it is parsed only if another input
@@ -35,7 +35,7 @@ impl Question {
         call: Hash,
         filecheck: Option<Hash>,
         request: Asked,
-        check: Vec<u8>,
+        check: Arc<[u8]>,
         scene: Scene,
     ) -> Self {
         Question { tool, call, filecheck, request, check, scene, prepared: None }
