@@ -46,6 +46,8 @@ struct hs_system_call {
 #define HS_RESETS 1
 /* An observer wants the frame pointer of main's caller on aarch64 only. */
 #define HS_CALLER_FRAME 0ul
+/* How far behind its record of the list of arguments libc has that of their number. GCC lays a file's variables in reverse order. */
+#define HS_LIBC_NUMBER 8
 #define HS_JUMP_SLOT R_X86_64_JUMP_SLOT
 static inline long hs_clone(unsigned long flags, int *parent_tid, int *child_tid)
 {
@@ -257,6 +259,8 @@ static inline int hs_shadow_stack(void)
 #elif defined(__aarch64__)
 #define HS_RESETS 0
 #define HS_CALLER_FRAME (hs_frame.kept[0])
+/* As on x86-64; but here GCC lays them in their own order (-fsection-anchors). */
+#define HS_LIBC_NUMBER (-8)
 #define HS_JUMP_SLOT R_AARCH64_JUMP_SLOT
 static inline long hs_clone(unsigned long flags, int *parent_tid, int *child_tid)
 {

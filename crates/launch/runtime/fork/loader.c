@@ -2,7 +2,7 @@
  *
  * ld.so calls the constructors of a library that is opened later (dlopen) with the number of arguments and the list that it, or libc,
  * was given. In a zygote those are placeholders, so each start has its own written there. glibc keeps these words to itself. Both files
- * have the list followed by the number, once. Where that is not so, a run that opens a library is doubtful (calls.c).
+ * have the list beside the number, once. Where that is not so, a run that opens a library is doubtful (calls.c).
  *
  * The loader has made its own words read-only. They are writable only while they are written.
  */
@@ -18,15 +18,18 @@
 #define PAGE 4096
 
 struct record {
-    char **argv;
-    int argc;
+    char ***argv;
+    int *argc;
 };
 
 enum { LOADER, LIBC, FILES };
 
+/* How far behind the list the number lies. */
+static const intptr_t behind[FILES] = {[LOADER] = sizeof(char **), [LIBC] = HS_LIBC_NUMBER};
+
 /* While `is_known`, each record was found once in its file, and is as main was called last. Otherwise nothing is written there. */
 static struct {
-    struct record *records[FILES];
+    struct record records[FILES];
     int is_known;
 } loader;
 
@@ -50,11 +53,14 @@ static int is_inside(const struct dl_phdr_info *info, uintptr_t place)
 
 static void search_in(struct search *search, int file, uintptr_t from, uintptr_t to)
 {
-    for (from = (from + 7) & ~(uintptr_t)7; from + sizeof(struct record) <= to; from += sizeof(char **)) {
-        struct record *record = (struct record *)from;
-        if (record->argv != search->start->argv || record->argc != search->start->argc)
+    const uintptr_t first = (from + 7) & ~(uintptr_t)7;
+    for (uintptr_t at = first; at + sizeof(char **) <= to; at += sizeof(char **)) {
+        const uintptr_t number = at + (uintptr_t)behind[file];
+        if (*(char ***)at != search->start->argv || number < first || number + sizeof(char **) > to)
             continue;
-        loader.records[file] = record;
+        if (*(int *)number != search->start->argc)
+            continue;
+        loader.records[file] = (struct record){(char ***)at, (int *)number};
         search->found[file]++;
     }
 }
@@ -76,10 +82,11 @@ static int search_file(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
+/* That of the loader, where the number lies behind the list. */
 static int protect(const struct record *record, int access)
 {
-    const uintptr_t from = (uintptr_t)record & -(uintptr_t)PAGE;
-    const uintptr_t to = ((uintptr_t)(record + 1) + PAGE - 1) & -(uintptr_t)PAGE;
+    const uintptr_t from = (uintptr_t)record->argv & -(uintptr_t)PAGE;
+    const uintptr_t to = ((uintptr_t)(record->argc + 1) + PAGE - 1) & -(uintptr_t)PAGE;
     return (int)HS_SYS(SYS_mprotect, from, to - from, access);
 }
 
@@ -102,20 +109,20 @@ int hs_loader_is_known(void)
 }
 
 /* What lies behind the number is another's. */
-static void write_record(struct record *record, const struct hs_call *call)
+static void write_record(const struct record *record, const struct hs_call *call)
 {
-    record->argv = call->argv;
-    record->argc = call->argc;
+    *record->argv = call->argv;
+    *record->argc = call->argc;
 }
 
 /* Tells them what main is given. If the loader's record cannot be written, it is as if it were not known. */
 void hs_loader_tell(const struct hs_call *call)
 {
-    struct record *own = loader.records[LOADER];
+    const struct record *own = &loader.records[LOADER];
     if (!loader.is_known)
         return;
-    write_record(loader.records[LIBC], call);
-    if (own->argv == call->argv && own->argc == call->argc)
+    write_record(&loader.records[LIBC], call);
+    if (*own->argv == call->argv && *own->argc == call->argc)
         return;
     if (protect(own, PROT_READ | PROT_WRITE) != 0) {
         loader.is_known = 0;

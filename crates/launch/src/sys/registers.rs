@@ -52,6 +52,13 @@ pub(crate) const GUARD_ROTATION: u32 = 17;
 #[cfg(target_arch = "aarch64")]
 pub(crate) const GUARD_ROTATION: u32 = 0;
 
+/// How far behind its record of the list of arguments libc has that of their number, modulo all addresses (`HS_LIBC_NUMBER` in
+/// `runtime/arch.h`).
+#[cfg(target_arch = "x86_64")]
+pub(crate) const LIBC_NUMBER: u64 = 8;
+#[cfg(target_arch = "aarch64")]
+pub(crate) const LIBC_NUMBER: u64 = 8_u64.wrapping_neg();
+
 /// Direction, checks of alignment, CPUID's flag: no ordinary instruction changes these.
 #[cfg(target_arch = "x86_64")]
 const FLAGS_THAT_STAY: u64 = 1 << 10 | 1 << 18 | 1 << 21;
@@ -90,6 +97,18 @@ pub(crate) fn thread_pointer(_: i32) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
+/// Returns the bits that are no part of an address of code in a stopped process, but may sign it: a function that keeps the address to
+/// which it returns signs it, by its place on the stack and by a key that each process has for itself.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn signature(_: i32) -> u64 {
+    0
+}
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn signature(pid: i32) -> u64 {
+    // Of data and of code. Processors without pointer authentication have neither.
+    read_set(pid, NT_ARM_PAC_MASK).map_or(0, |[_, code]: [u64; 2]| code)
+}
+
 /// The registers of a stopped process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Registers(libc::user_regs_struct);
@@ -100,6 +119,8 @@ const NT_PRSTATUS: usize = 1;
 const NT_PRFPREG: usize = 2;
 #[cfg(target_arch = "aarch64")]
 const NT_ARM_SYSTEM_CALL: usize = 0x404;
+#[cfg(target_arch = "aarch64")]
+const NT_ARM_PAC_MASK: usize = 0x406;
 
 /// Reads a set of registers. Succeeds only if the kernel's is as large.
 fn read_set<T>(pid: i32, set: usize) -> io::Result<T> {
@@ -249,6 +270,14 @@ impl Registers {
     /// At the beginning of a function: returns from it to this address with this result.
     pub(crate) fn return_to(&mut self, address: u64, result: u64) {
         (self.0.pc, self.0.regs[0]) = (address, result);
+        self.forget_branch();
+    }
+
+    /// Behind an indirect branch, the next instruction has to be a place to which one may lead (BTI), or is a fault (SIGILL). A process
+    /// that goes on elsewhere has not come there by that branch.
+    fn forget_branch(&mut self) {
+        const BRANCH_TYPE: u64 = 0b11 << 10;
+        self.0.pstate &= !BRANCH_TYPE;
     }
 
     /// Prepares this call, with null for further arguments, of which there are six. The next instruction must be the one that makes it.
@@ -256,9 +285,7 @@ impl Registers {
         self.0.regs[8] = number as u64;
         self.0.regs[..6].fill(0);
         self.0.regs[..arguments.len()].copy_from_slice(arguments);
-        // Behind an indirect branch, the next instruction would have to be a place to which one may lead (BTI).
-        const BRANCH_TYPE: u64 = 0b11 << 10;
-        self.0.pstate &= !BRANCH_TYPE;
+        self.forget_branch();
     }
 
     /// From the exit of a call: has it return this.
@@ -287,6 +314,7 @@ impl Registers {
             *register = 0;
         }
         self.0.pc += CALL.len() as u64;
+        self.forget_branch();
         self.set(pid)
     }
 }

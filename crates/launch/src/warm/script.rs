@@ -211,10 +211,11 @@ mod tests {
     use hotstart_model::Environment;
 
     use super::*;
-    use crate::{EnvBlock, ProcessGroup};
+    use crate::{Choice, EnvBlock, ProcessGroup};
 
     fn policy() -> Policy {
-        Policy { python: true, ..Policy::default() }
+        // The default is another one for each kind of processor.
+        Policy { choice: Choice::Eager, python: true, ..Policy::default() }
     }
 
     fn judge(program: &Path, args: &[&str], path: &str, policy: &Policy) -> (Option<Script>, PathBuf) {
@@ -325,7 +326,7 @@ mod tests {
             (&["py", "-I", "/x/a.py"], &policy()),
             (&["py", "-", "/x/a.py"], &policy()),
             (&["py", "-u"], &policy()),
-            (&["py", "/x/a.py"], &Policy::default()),
+            (&["py", "/x/a.py"], &Policy { python: false, ..policy() }),
             (&["py", "/x/a.py"], &below),
         ] {
             assert_eq!(judge(python, args, "", policy), (None, python.to_owned()), "{args:?}");

@@ -33,6 +33,10 @@ const HALF: u64 = 1 << 32;
 const BELOW: u64 = 1 << 20;
 /// How often to look for a free place.
 const PLACES: usize = 16;
+/// Bytes below the loader where libraries are mapped next, from the top down, and bytes above it, from where the kernel keeps a stack apart
+/// from them. With anything else there, they would lie elsewhere. On aarch64 that is always near the stack.
+const LIBRARIES: u64 = 1 << 30;
+const APART: u64 = 4 << 20;
 
 /// Where a further run has its stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,9 +172,12 @@ impl Run<'_> {
     fn map_elsewhere(&self, size: u64, flag: i32, fit: impl Fn(u64) -> bool) -> Result<Range<u64>, Refusal> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE | flag;
         let access = libc::PROT_READ | libc::PROT_WRITE;
+        let (bottom, top) = (self.loader.0.saturating_sub(LIBRARIES), self.loader.1 + APART);
+        let is_libraries = |end: u64| bottom < end && end - size < top;
         for _ in 0..PLACES {
             let mut ends = std::iter::repeat_with(|| another_end(self.home.end));
-            let end = ends.find(|&end| end % HALF > size && fit(end)).expect("there is no last one");
+            let is_fit = |end: &u64| *end % HALF > size && !is_libraries(*end) && fit(*end);
+            let end = ends.find(is_fit).expect("there is no last one");
             let arguments = [end - size, size, access as u64, flags as u64, u64::MAX, 0];
             if self.result_of(libc::SYS_mmap, &arguments)? as u64 == end - size {
                 return Ok(end - size..end);

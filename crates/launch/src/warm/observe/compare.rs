@@ -19,7 +19,8 @@ use super::parts;
 use super::run::{PAGE, Run, lost};
 use super::vary::POINTER_GUARD;
 use crate::Reason;
-use crate::sys::{registers, trace};
+use crate::sys::registers::{self, LIBC_NUMBER};
+use crate::sys::trace;
 use crate::warm::wire;
 
 /// Bytes that are read at a time: two such pieces fit into a processor's cache.
@@ -93,6 +94,9 @@ struct Pair<'r, 'a> {
     end_of_stack: Option<u64>,
     /// How many words have the address of the program's name.
     names: usize,
+    /// All code, and the bits by which an address of it may be signed.
+    code: Vec<Range<u64>>,
+    signature: u64,
     /// Where the stack begins, which grows down to there.
     stack: u64,
     pages: [Pages; 2],
@@ -133,6 +137,8 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Fo
         list: None,
         end_of_stack: None,
         names: 0,
+        code: maps.iter().filter(|map| map.access[2] == b'x').map(|map| map.from..map.to).collect(),
+        signature: registers::signature(one.pid),
         stack,
         pages,
         pieces,
@@ -352,7 +358,14 @@ impl Pair<'_, '_> {
         });
         let is_excused = match whose {
             Owner::Loader => is_call || is_lower || is_auxiliary || is_variable || is_processor(a, b),
-            Owner::Stack => is_call || is_lower || is_auxiliary || is_variable || self.is_name(a, b),
+            Owner::Stack => {
+                is_call
+                    || is_lower
+                    || is_auxiliary
+                    || is_variable
+                    || self.is_name(a, b)
+                    || self.is_signed(a, b)
+            }
             Owner::Libc => is_variable || ((is_call || is_lower) && self.is_record(at)?),
             Owner::Tool => false,
             // The zygote notices who has that.
@@ -409,19 +422,26 @@ impl Pair<'_, '_> {
 }
 
 impl Pair<'_, '_> {
-    /// Whether this is libc's own record of the list of arguments, of their number, which follows (`runtime/fork/loader.c`), or of the
+    /// Whether this is libc's own record of the list of arguments, of their number, beside it (`runtime/fork/loader.c`), or of the
     /// environment. There is one. Other words of libc's may hold what a constructor has given it (`optind`, `on_exit`).
     fn is_record(&mut self, at: u64) -> Result<bool, Refusal> {
         let is_list = |run: &Run<'_>, at: u64| {
-            Ok(run.word(at)? == run.block.argv && u64::from(run.word(at + 8)? as u32) == run.block.argc)
+            let number = run.word(at.wrapping_add(LIBC_NUMBER))? as u32;
+            Ok(run.word(at)? == run.block.argv && u64::from(number) == run.block.argc)
         };
         let are_lists = |at: u64| Ok(is_list(self.one, at)? && is_list(self.other, at)?);
-        for list in [at, at - 8] {
+        for list in [at, at.wrapping_sub(LIBC_NUMBER)] {
             if are_lists(list)? {
                 return Ok(*self.list.get_or_insert(list) == list);
             }
         }
         Ok(at == self.one.seen.environ)
+    }
+
+    /// Whether these are the same address of code, signed: the signature is another one in each process.
+    fn is_signed(&self, a: u64, b: u64) -> bool {
+        let [address, other] = [a, b].map(|word| word & !self.signature);
+        address == other && self.code.iter().any(|code| code.contains(&address))
     }
 
     /// Whether these are addresses of the same place in a variable's string.

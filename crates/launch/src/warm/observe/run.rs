@@ -120,7 +120,7 @@ pub(super) struct Run<'a> {
     /// The processors on which this process may run.
     everywhere: Option<CpuSet>,
     pub memory: File,
-    loader: (u64, u64),
+    pub(super) loader: (u64, u64),
     /// Where the kernel's own library (vDSO) is mapped, and whether the runtime has hidden it.
     pub kernels: Range<u64>,
     pub has_hidden_kernels: bool,
@@ -712,8 +712,9 @@ impl<'a> Run<'a> {
             return false;
         };
         let (Ok(maps), Ok(registers)) = (self.maps(), Registers::of(self.pid)) else { return false };
-        let stack = registers.stack();
+        let (stack, signature) = (registers.stack(), registers::signature(self.pid));
         let words = (0..WORDS).map_while(|index| self.word(stack + 8 * index).ok());
+        let words = words.map(|word| word & !signature);
         let code = std::iter::once(ip).chain(words).filter_map(|address| {
             let has = |mapping: &&Mapping| (mapping.from..mapping.to).contains(&address);
             maps.iter().find(has).filter(|mapping| mapping.access[2] == b'x')
