@@ -42,6 +42,7 @@ pub use guard::enter_guard;
 pub use history::{Served, Visit};
 pub use launcher::{Child, Launcher, StartError};
 pub use spec::{IGNORABLE, Limit, ProcessGroup, Resource, Spec};
+pub use sys::clock::of_files as time_of_files;
 pub use sys::features::{glibc_version, has_locale, has_syscall_user_dispatch};
 pub use sys::priority::io_priority;
 pub use sys::settings::unusual_settings;

@@ -1,7 +1,7 @@
-//! CPU time, in nanoseconds where the kernel's accounting of usage has coarser figures.
+//! CPU time, in nanoseconds where the kernel's accounting of usage has coarser figures; and the time of files.
 
 use std::mem::MaybeUninit;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// include/linux/posix-timers.h: the clock of a process's scheduled time is its number, inverted, with these bits behind it.
 const SCHEDULED: i32 = 2;
@@ -18,6 +18,12 @@ pub(crate) fn of_thread() -> Duration {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// Returns the time by the clock that stamps files. It advances with the timer, so it is late by a tick, and by more where a virtual
+/// machine gets no time: a change after this moment may have an earlier time than the precise clock told before.
+pub fn of_files() -> SystemTime {
+    UNIX_EPOCH + read(libc::CLOCK_REALTIME_COARSE)
+}
+
 fn read(clock: libc::clockid_t) -> Duration {
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: the pointer is valid for writes of a timespec.
@@ -31,6 +37,16 @@ fn read(clock: libc::clockid_t) -> Duration {
 mod tests {
     use super::*;
     use crate::sys::wait;
+
+    #[test]
+    fn a_file_is_never_older_than_the_clock_of_files_was() {
+        let dir = tempfile::tempdir().expect("there is room");
+        for number in 0..1000 {
+            let (before, path) = (of_files(), dir.path().join(number.to_string()));
+            std::fs::write(&path, "").expect("there is room");
+            assert!(path.metadata().and_then(|data| data.modified()).expect("it is there") >= before);
+        }
+    }
 
     #[test]
     fn an_ended_child_has_its_time_until_it_is_reaped() {

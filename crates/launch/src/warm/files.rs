@@ -18,7 +18,7 @@ use super::held::Hold;
 use super::identity::{self, Aspect, Found, Identity, identify, is_like};
 use super::made_up::way;
 
-/// The clock of file times may be one tick behind, which is 10 ms at most.
+/// What changed within this time before a moment has changed since: file systems may round a little.
 const TICK: Duration = Duration::from_millis(10);
 /// The coarsest clock of a file system, in seconds.
 const COARSE: i64 = 2;
@@ -182,8 +182,8 @@ impl Files {
         read.any(|w| stamps_accesses(Path::new(OsStr::from_bytes(w.path.to_bytes()))))
     }
 
-    /// Returns whether nothing was changed at or after `moment`. A file that changed while a zygote was made may have been
-    /// loaded in its old state and recorded with its new identity.
+    /// Returns whether nothing was changed at or after `moment`, by the clock of files. A file that changed while a zygote was made may
+    /// have been loaded in its old state and recorded with its new identity.
     pub(crate) fn unchanged_since(&self, moment: SystemTime) -> bool {
         let since = (moment - TICK).duration_since(UNIX_EPOCH).unwrap_or_default();
         let since = (since.as_secs() as i64, i64::from(since.subsec_nanos()));
@@ -266,6 +266,7 @@ fn common(path: CString) -> Arc<CStr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::clock;
     use crate::warm::StatCache;
     use crate::warm::exe;
 
@@ -340,8 +341,7 @@ mod tests {
     fn a_file_rewritten_since_is_known_by_its_time_of_change() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
-        // By the clock of files, which is late by more than a tick where a virtual machine gets no time.
-        let before = dir.path().metadata().unwrap().modified().unwrap();
+        let before = clock::of_files();
         std::fs::write(&path, "one").unwrap();
         let old = UNIX_EPOCH + Duration::from_secs(1);
         std::fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::eligible::Traits;
 use super::exe;
@@ -116,7 +116,7 @@ impl Zygote {
         observed: Option<&Observed>,
     ) -> Result<Self, Reason> {
         let Means { runtime, slots, allocator, is_over, .. } = means;
-        let (begun, moment) = (Instant::now(), SystemTime::now());
+        let (begun, moment) = (Instant::now(), clock::of_files());
         let (socket, theirs) = channel::pair().map_err(|_| Reason::System)?;
         let looked = observed.map_or([false; 3], |observed| observed.looks.stdio);
         let classes = stdio::classes(spec);

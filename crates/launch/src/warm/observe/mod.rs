@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::exe;
 use super::files::Files;
@@ -227,7 +227,7 @@ fn observe_with(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (Arc<Ob
         return (known, false);
     }
     let numbers = numbers.iter().copied().chain(used(&of, means.kept)).collect();
-    let begun = SystemTime::now();
+    let begun = clock::of_files();
     let mut observed = watched(means, |live| match means.python {
         Some(script) => python::observe(spec, script, means, live),
         None => twice::observe(spec, &numbers, means, live),
@@ -294,7 +294,7 @@ pub(crate) fn extend(
         return outcome();
     }
     let numbers: BTreeSet<usize> = claims.iter().map(|claim| claim.number).collect();
-    let begun = SystemTime::now();
+    let begun = clock::of_files();
     let reduced = observed.reduce(spec);
     let found = watched(means, |live| twice::observe_numbers(&reduced, &numbers, means, live));
     let is_other = found.refusal.is_none() && found.exe != observed.exe;

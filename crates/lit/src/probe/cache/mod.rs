@@ -16,6 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use hotstart_launch::time_of_files;
 use serde::{Deserialize, Serialize};
 
 use self::print::Look;
@@ -65,7 +66,7 @@ impl Cache {
         Cache {
             dir,
             is_ours,
-            begun: SystemTime::now(),
+            begun: time_of_files(),
             chain: 0,
             answers: Vec::new(),
             compared: HashMap::new(),
@@ -99,7 +100,7 @@ impl Cache {
 
     /// Restarts the chain, without requests.
     pub fn restart(&mut self) {
-        (self.chain, self.begun) = (0, SystemTime::now());
+        (self.chain, self.begun) = (0, time_of_files());
         self.answers.clear();
         self.compared.clear();
     }
