@@ -302,7 +302,7 @@ impl<'b> Bench<'b> {
         }
         python::is_wrapper(&self.tool.program)?;
         let inputs = self.inputs(environment, observe, Subject::Known);
-        python::marks(&inputs.ok_or("what it looks at cannot be told")?, &self.dir)
+        python::marks(&inputs.ok_or("what it looks at cannot be told")?, &self.dir, &self.case_files)
     }
 
     /// Returns what a start looks at besides check file and input. `None` if that cannot be told, or depends on the directory by more than

@@ -64,12 +64,12 @@ pub(super) fn is_wrapper(program: &Path) -> Result<(), &'static str> {
     if is_python && WRAPPERS.contains(&rest) { Ok(()) } else { Err("it is no script that pip or uv writes") }
 }
 
-/// Returns the marks of all that a run in `dir` has looked at, or the reason why the program is not believed.
-pub(super) fn marks(inputs: &[Input], dir: &Path) -> Result<Vec<Mark>, &'static str> {
+/// Returns the marks of all that a run in `dir` has looked at besides its `own` files there, or the reason why the program is not believed.
+pub(super) fn marks(inputs: &[Input], dir: &Path, own: &[String]) -> Result<Vec<Mark>, &'static str> {
     let mut marks = Vec::new();
     for input in inputs {
         let path = Path::new(&input.path);
-        if ["", "check", "input"].iter().any(|own| path == dir.join(own)) {
+        if path == dir || own.iter().any(|own| path == dir.join(own)) {
             continue;
         }
         if path.starts_with(dir) {
