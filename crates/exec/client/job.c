@@ -81,8 +81,8 @@ static int next_signal(void)
     return sys(__NR_read, signals, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
 }
 
-/* Continues the job as this process was continued. A signal that has come meanwhile is pending when a process goes on, so the job gets it
- * before. One that stops came after the SIGCONT, which forgets earlier ones. */
+/* Continues the job after this process was continued. A job without a client would have got signals that came meanwhile before it went on,
+ * so they are passed on first. A stop signal among them came after the SIGCONT: the kernel discards earlier ones. */
 static void continue_job(struct server *server, struct command *command)
 {
     uint64_t later = 0;

@@ -441,7 +441,7 @@ impl Pump<'_, '_> {
         let Some(Pending::FileCheck(waiting)) = stage.pending.take() else { return Ok(Vec::new()) };
         let scene = stage.late.insert(waiting.scene.clone());
         if !scene.is_current() {
-            // What comes and goes in a test is there now, as a rule. The run ends here, and proves nothing.
+            // lit would have started FileCheck before its files changed. This run ends here and proves nothing.
             return Err(Halt::internal("cannot start FileCheck", "its files have changed"));
         }
         let Started { child, stdin, stdout, stderr, open } = waiting.start()?;

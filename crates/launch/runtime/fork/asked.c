@@ -385,7 +385,7 @@ HS_OWN int HS_OWN_NAME(getcpu)(unsigned *processor, unsigned *node)
     return next.getcpu && !hs_vdso_is_hidden() ? next.getcpu(processor, node) : (int)syscall(SYS_getcpu, processor, node, NULL);
 }
 
-/* Asks the kernel, whose aarch64 has no call of its own for that. */
+/* aarch64 has no system call for it. The kernel answers by the coarse clock where there is one. */
 static time_t kernels_time(time_t *out)
 {
 #ifdef SYS_time

@@ -37,7 +37,7 @@ pub(super) fn add_names(names: &mut BTreeSet<String>, path: &Path, dirs: &[PathB
     names.extend(below.flat_map(Path::iter).map(text));
 }
 
-/// Whether this is a look for nothing in one of these directories, or at one of them or what leads to it.
+/// Returns whether a program found nothing below one of these directories, or only passed through one of them or its parents.
 pub(super) fn is_vain(input: &Input, dirs: &[PathBuf]) -> bool {
     let path = Path::new(&input.path);
     match input.state {
@@ -65,7 +65,7 @@ impl Missed {
     }
 }
 
-/// What a FileCheck would have found at its start, when its command began. One that is started later may find something else.
+/// The files that a FileCheck would have found if it had started with its command. A later start may find others.
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
     pub(super) check: Mark,
