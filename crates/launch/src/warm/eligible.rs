@@ -1,17 +1,20 @@
 //! Decides whether a program can be stopped before `main` at all. It reads the ELF file and does not run the program.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use object::elf;
 use object::read::elf::{Dyn, ElfFile64, ProgramHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection, ReadCache, ReadRef};
 
+use super::files::Files;
 use super::script::Script;
-use crate::Reason;
+use crate::{Reason, time_of_files};
 
 #[cfg(target_arch = "x86_64")]
 const LOADER: (&str, u16) = ("ld-linux-x86-64.so.2", elf::EM_X86_64);
@@ -64,8 +67,34 @@ pub(crate) fn examine_python(script: Script) -> Result<Traits, Reason> {
     Ok(Traits { python: Some(script), ..traits })
 }
 
-/// Reads the ELF file of `program`.
+/// What programs were found to be. A statically linked tool of LLVM has 50 MB of constants to search, 14 ms each time.
+static EXAMINED: LazyLock<Mutex<HashMap<PathBuf, (Files, Result<Traits, Reason>)>>> =
+    LazyLock::new(Mutex::default);
+/// Programs that are remembered. Some suites make a program in each test.
+const EXAMINED_MOST: usize = 256;
+
+/// Reads the ELF file of `program`, unless that is the file that was read before.
 pub(crate) fn examine(program: &Path) -> Result<Traits, Reason> {
+    let lock = || EXAMINED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = lock().get(program).cloned();
+    if let Some((_, result)) = known.filter(|(files, _)| files.unchanged()) {
+        return result;
+    }
+    let (begun, mut files) = (time_of_files(), Files::default());
+    files.watch(program);
+    let result = read(program);
+    // A file that changes now may have the same stamps as the one that was read.
+    if files.unchanged_since(begun) {
+        let mut examined = lock();
+        if examined.len() >= EXAMINED_MOST {
+            examined.clear();
+        }
+        examined.insert(program.to_owned(), (files, result.clone()));
+    }
+    result
+}
+
+fn read(program: &Path) -> Result<Traits, Reason> {
     let unreadable = |_| Reason::Unreadable;
     let real = program.canonicalize().map_err(unreadable)?;
     let file = File::open(&real).map_err(unreadable)?;
@@ -347,6 +376,29 @@ mod tests {
         assert!(!found(0, (100, 0)) && !found(0, (100, 5)));
         let beyond = contains(&File::open(&path).unwrap(), (0, length as u64 + 1), b"absent");
         assert!(beyond.is_err(), "the file is shorter");
+    }
+
+    #[test]
+    fn a_program_is_read_again_only_once_it_has_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = build(dir.path(), "program", &[]);
+        let is_remembered = || EXAMINED.lock().unwrap().contains_key(&path);
+        assert_eq!(examine(&path), Ok(Traits::default()));
+        assert!(!is_remembered(), "it has just been written");
+        std::fs::write(dir.path().join("other"), "#!/bin/sh\n").unwrap();
+        // As if the moment of the change had passed; the time of change itself cannot be set.
+        let mut files = Files::default();
+        files.watch(&path);
+        EXAMINED.lock().unwrap().insert(path.clone(), (files, Err(Reason::Go)));
+        assert_eq!(examine(&path), Err(Reason::Go), "what is remembered counts");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o4755)).unwrap();
+        assert_eq!(examine(&path), Err(Reason::Privileged));
+        std::fs::rename(dir.path().join("other"), &path).unwrap();
+        assert_eq!(examine(&path), Err(Reason::NotElf), "it is short");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(examine(&path), Err(Reason::Unreadable));
+        assert_eq!(examine(Path::new("/bin/sh")), read(Path::new("/bin/sh")));
+        assert!(EXAMINED.lock().unwrap().contains_key(Path::new("/bin/sh")));
     }
 
     #[test]
