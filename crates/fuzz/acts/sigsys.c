@@ -4,6 +4,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -67,6 +68,104 @@ OBSERVE(sigsys_in_a_frame)
     say("in the frame %d", shown_in_frame);
     sigaction(SIGUSR2, &before, NULL);
     sigprocmask(SIG_SETMASK, &set, NULL);
+}
+
+static volatile int shown_in_handler;
+static jmp_buf outside_handler;
+
+/* Raises another signal, which it alone lets through. */
+static void raise_another(int number)
+{
+    sigset_t mask;
+    (void)number;
+    sigprocmask(SIG_BLOCK, NULL, &mask);
+    shown_in_handler = sigismember(&mask, SIGSYS);
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGUSR2);
+    sigprocmask(SIG_UNBLOCK, &mask, NULL);
+    raise(SIGUSR2);
+}
+
+static void leave_by_jump(int number)
+{
+    (void)number;
+    siglongjmp(outside_handler, 1);
+}
+
+static void let_through(int number)
+{
+    struct sigaction action = {.sa_handler = raise_another};
+    sigaction(number, &action, NULL);
+    raise_another(number);
+}
+
+static int blocks_it(void)
+{
+    sigset_t mask;
+    sigprocmask(SIG_BLOCK, NULL, &mask);
+    return sigismember(&mask, SIGSYS);
+}
+
+/* A signal whose handler runs with all others blocked. */
+static void handle_with_all_blocked(void (*handler)(int))
+{
+    struct sigaction frame = {.sa_sigaction = look_at_frame, .sa_flags = SA_SIGINFO}, action = {.sa_handler = handler};
+    struct sigaction before[2];
+    sigset_t was, own;
+    sigfillset(&action.sa_mask);
+    sigemptyset(&own);
+    sigaddset(&own, SIGUSR1);
+    sigaddset(&own, SIGUSR2);
+    sigprocmask(SIG_UNBLOCK, &own, &was);
+    sigaction(SIGUSR2, &frame, &before[0]);
+    sigaction(SIGUSR1, &action, &before[1]);
+    say("before %d", blocks_it());
+    shown_in_frame = shown_in_handler = -1;
+    if (sigsetjmp(outside_handler, handler != leave_by_jump) == 0)
+        raise(SIGUSR1);
+    say("handler %d frame %d after %d", shown_in_handler, shown_in_frame, blocks_it());
+    sigaction(SIGUSR1, &before[1], NULL);
+    sigaction(SIGUSR2, &before[0], NULL);
+    sigprocmask(SIG_SETMASK, &was, NULL);
+    say("at the end %d", blocks_it());
+}
+
+OBSERVE(sigsys_in_a_handler)
+{
+    handle_with_all_blocked(raise_another);
+}
+
+OBSERVE(sigsys_after_a_jump)
+{
+    handle_with_all_blocked(leave_by_jump);
+}
+
+OBSERVE(sigsys_let_through_later)
+{
+    handle_with_all_blocked(let_through);
+}
+
+static void *handle_in_thread(void *argument)
+{
+    handle_with_all_blocked(raise_another);
+    return argument;
+}
+
+OBSERVE(sigsys_in_a_threads_handler)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, handle_in_thread, NULL) == 0)
+        pthread_join(thread, NULL);
+    handle_with_all_blocked(leave_by_jump);
+}
+
+DISTURB(sigsys_with_all_blocked)
+{
+    struct sigaction action = {.sa_handler = leave_by_jump};
+    sigfillset(&action.sa_mask);
+    say_result("action", sigaction(SIGUSR1, &action, NULL));
+    if (sigsetjmp(outside_handler, 0) == 0)
+        raise(SIGUSR1);
 }
 
 DISTURB(sigsys_ignored)

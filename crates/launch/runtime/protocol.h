@@ -253,6 +253,7 @@ enum hs_run_doubt {
     HS_RUN_CHILDREN = 2, /* children, which may look at this process */
     HS_RUN_NUMBER = 8,   /* the process's number, which is older than that of a process that begins with the run */
     HS_RUN_PAST = 4,     /* another program was executed, in a process that has the age and CPU time of earlier runs */
+    HS_RUN_CALL_SHIFT = 8, /* above these bits: the number of the first system call of which HS_RUN_CALLS is told, plus one */
 };
 
 /* Shared by a worker and the runner. */

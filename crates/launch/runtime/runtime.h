@@ -276,6 +276,7 @@ HS_HIDDEN HS_GENERAL void hs_worker_give_up(void) __attribute__((noreturn));
 HS_HIDDEN HS_GENERAL void hs_worker_ended(int status);
 HS_HIDDEN HS_GENERAL void hs_worker_may_end(void);
 HS_HIDDEN HS_GENERAL void hs_worker_doubts(enum hs_run_doubt doubt);
+HS_HIDDEN void hs_worker_names_call(long number);
 HS_HIDDEN HS_GENERAL int hs_worker_is_connected(void);
 HS_HIDDEN HS_GENERAL void hs_worker_disconnect(void);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
@@ -438,7 +439,6 @@ HS_HIDDEN enum hs_call_outcome hs_signals_stack(const struct hs_system_call *cal
 HS_HIDDEN void hs_signals_begin(int process);
 HS_HIDDEN int hs_signals_blocks(void);
 HS_HIDDEN void hs_signals_set_blocks(int blocks);
-HS_HIDDEN int hs_signals_mask_in_handlers(void);
 HS_HIDDEN int hs_signals_are_own(void);
 HS_HIDDEN void hs_signals_hand_over(void *context);
 HS_HIDDEN void hs_signals_set(int number, const struct hs_action *action);

@@ -58,6 +58,7 @@ static struct {
     int sets_death_signal; /* the tool has set that signal itself */
     const void *first;     /* the first thread's pointer */
     volatile int ends;     /* main has ended: other threads make no more calls */
+    long number;           /* of the call at hand, for the report */
 } calls;
 
 /* A patched site is asked without a signal. Calls that raise one stay where they are, so that a backtrace is that of a fresh process. */
@@ -86,6 +87,7 @@ static void see(uint32_t what)
 void hs_call_mark(void)
 {
     hs_worker_doubts(HS_RUN_CALLS);
+    hs_worker_names_call(calls.number);
     see(HS_SEEN_UNKNOWN);
     hs_worker_disconnect();
 }
@@ -420,8 +422,6 @@ static enum hs_call_outcome execute(struct hs_system_call *call, long directory,
     if (!hs_signals_are_own())
         return HS_CALL_NATIVE;
     hs_worker_may_end();
-    if (hs_signals_mask_in_handlers())
-        hs_call_mark();
     if (!hs_nested_is_build())
         hs_call_mark();
     else if (hs_worker_has_past())
@@ -725,7 +725,7 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
 
 enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place)
 {
-    const long number = call->number;
+    const long number = calls.number = call->number;
     if (!hs_gate_is_worker())
         return number == SYS_brk ? map(call, place->stack) : HS_CALL_NATIVE;
     if (calls.seen & HS_SEEN_THREADS && __builtin_thread_pointer() != calls.first) {

@@ -38,7 +38,6 @@ static struct {
     int process;
     int blocks;              /* the first thread blocks SIGSYS */
     void *blocking[THREADS_MAX]; /* others that do, by their pointers */
-    uint64_t masking;        /* bit n-1: the action of signal n blocks it */
     int cannot_copy;         /* the system forbids copies from and to the own process */
 } signals;
 
@@ -47,6 +46,8 @@ HS_HIDDEN void *hs_signals_handlers[65];
 /* Bit n-1: the tool's handler of signal n is to be told more of it (SA_SIGINFO), and `enter` is. */
 __attribute__((used)) static uint64_t informed;
 static uint64_t enter_informed;
+/* Bit n-1: the tool's action of signal n blocks SIGSYS while its handler runs. */
+__attribute__((used)) static uint64_t masking;
 /* The first thread's pointer while the tool has not set its signal stack in this run. In a process from exec the kernel then tells handlers
  * a state of 0, but SS_DISABLE once anything has set it, as the runtime does. */
 __attribute__((used)) static void *unstacked;
@@ -59,6 +60,7 @@ char hs_signals_faulted;
 __attribute__((used)) static char hides;
 
 /* A signal came while this thread was in the runtime, in a dry run, or where SIGSYS may be blocked: the handler's frame has the mask. Or
+ * the handler is to run with SIGSYS blocked: its end, or the mask that it sets when it leaves otherwise, tells the mask behind it. Or
  * the signal is a SIGSEGV without an address: perhaps the tool's stack had no room for the frame of the gate's own signal. If the handler
  * is not to be told more, only the number of the last fault says so, and only if there was none before. */
 __attribute__((used)) static void hs_signals_interrupt(void *context, int number, const siginfo_t *told)
@@ -75,6 +77,8 @@ __attribute__((used)) static void hs_signals_interrupt(void *context, int number
         hs_call_mark();
     if (hs_signals_blocks())
         *(uint64_t *)&((ucontext_t *)context)->uc_sigmask |= SIGSYS_BIT;
+    if (masking >> (number - 1) & 1 && hs_signals_are_own())
+        hs_signals_set_blocks(1);
     if (!hs_watch_is_on && (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] - hs_gate_text.low >= hs_gate_text.size)
         return;
     if (hs_watch_is_on)
@@ -97,6 +101,7 @@ __attribute__((naked, used)) static void enter(void)
             "movb $1, hs_signals_came(%rip)\n3:\t"
             "mov %fs:0, %rax\n\tcmp unstacked(%rip), %rax\n\tjne 4f\n\t"
             "cmpl $2, 24(%rdx)\n\tjne 4f\n\tmovl $0, 24(%rdx)\n4:\t"
+            "lea -1(%rdi), %eax\n\tbt %rax, masking(%rip)\n\tjc 1f\n\t"
             "cmpb $0, hs_watch_is_on(%rip)\n\tjne 1f\n\tcmpb $0, hides(%rip)\n\tjne 1f\n\t"
             "cmp $11, %edi\n\tjne 6f\n\tbtl $10, informed(%rip)\n\tjnc 1f\n\tcmpl $128, 8(%rsi)\n\tje 1f\n6:\t"
             "mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
@@ -136,7 +141,7 @@ static void unlead(struct hs_action *action, void *handler, int is_informed)
 static struct hs_action led(int number, struct hs_action action)
 {
     const uint64_t bit = 1ull << (number - 1);
-    set(&signals.masking, bit, action.mask & SIGSYS_BIT);
+    set(&masking, bit, action.mask & SIGSYS_BIT);
     action.mask &= ~SIGSYS_BIT;
 #ifndef HS_WITHOUT_HANDLERS
     if (action.handler != (void *)SIG_DFL && action.handler != (void *)SIG_IGN && action.handler != (void *)enter) {
@@ -165,7 +170,7 @@ void hs_signals_tell(int number, struct hs_action *action)
     HS_SYS(SYS_rt_sigaction, number, 0, action, HS_SET_BYTES);
     if (action->handler == (void *)enter)
         unlead(action, hs_signals_handlers[number], informed >> (number - 1) & 1);
-    if (signals.masking & 1ull << (number - 1))
+    if (masking & 1ull << (number - 1))
         action->mask |= SIGSYS_BIT;
 }
 
@@ -290,12 +295,6 @@ int hs_signals_blocks(void)
     return thread == signals.first ? signals.blocks : find_thread(thread) != NULL;
 }
 
-/* Whether a handler of the tool's may run now that blocks it. */
-int hs_signals_mask_in_handlers(void)
-{
-    return signals.masking != 0;
-}
-
 void hs_signals_set_blocks(int blocks)
 {
     void *const thread = __builtin_thread_pointer();
@@ -347,7 +346,7 @@ enum hs_call_outcome hs_signals_action(struct hs_system_call *call, uintptr_t st
     struct hs_action action;
     if (call->d != HS_SET_BYTES || number < 1 || number > 64 || !hs_signals_are_own())
         return HS_CALL_NATIVE;
-    const uint64_t bit = 1ull << (number - 1), was = signals.masking & bit;
+    const uint64_t bit = 1ull << (number - 1), was = masking & bit;
     if (call->b)
         hs_call_note_action(number);
     if (number == SIGSYS)
@@ -361,6 +360,9 @@ enum hs_call_outcome hs_signals_action(struct hs_system_call *call, uintptr_t st
     /* Their actions cannot be set. */
     if (call->b && number != SIGKILL && number != SIGSTOP)
         action = led(number, action);
+    /* A thread may be on its way to the handler with the mask that was set before. */
+    if (was != (masking & bit) && hs_call_seen() & HS_SEEN_THREADS)
+        hs_call_mark();
     const long result = HS_SYS(SYS_rt_sigaction, number, call->b ? &action : NULL, call->c, HS_SET_BYTES);
     struct hs_action *const old = (struct hs_action *)call->c;
     /* The kernel has told a part of it. */
@@ -381,9 +383,6 @@ enum hs_call_outcome hs_signals_mask(struct hs_system_call *call, void *context)
     uint64_t mask = 0;
     if (call->d != HS_SET_BYTES || !hs_signals_are_own())
         return HS_CALL_NATIVE;
-    /* In a handler whose action blocks SIGSYS it is not shown to be blocked. */
-    if (call->c && signals.masking)
-        hs_call_mark();
     if (hs_signals_blocks())
         HS_SYS(SYS_rt_sigprocmask, SIG_BLOCK, &own, 0, HS_SET_BYTES);
     const long result = HS_SYS(SYS_rt_sigprocmask, call->a, call->b, call->c, HS_SET_BYTES);

@@ -505,6 +505,13 @@ void hs_worker_doubts(enum hs_run_doubt doubt)
         worker.page->doubts |= doubt;
 }
 
+/* Names the first call that makes the run doubtful, for the report. */
+void hs_worker_names_call(long number)
+{
+    if (hs_gate_is_worker() && worker.page->doubts >> HS_RUN_CALL_SHIFT == 0)
+        worker.page->doubts |= (int32_t)(number + 1) << HS_RUN_CALL_SHIFT;
+}
+
 /* In a clone, all is as in the process that made it, but for what the kernel does not copy, or copies wrongly. Its parent's page and kept
  * blocks are not there; the signal stack, actions, mask, name, limits and rseq are. */
 static int settle_clone(const struct hs_job *job)

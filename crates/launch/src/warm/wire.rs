@@ -84,6 +84,8 @@ pub(crate) const RUN_CHILDREN: u32 = 2;
 pub(crate) const RUN_PAST: u32 = 4;
 /// Bit of `enum hs_run_doubt`: it was shown the process's number, in a process with earlier runs.
 pub(crate) const RUN_NUMBER: u32 = 8;
+/// Above these bits, in the same word: the number of the first call of [`RUN_CALLS`], plus one.
+pub(crate) const RUN_CALL_SHIFT: u32 = 8;
 /// Largest `hs_ready` message, with the names of objects and of variables.
 pub(crate) const READY_MAX: usize = 80 * 1024;
 
@@ -355,6 +357,7 @@ mod tests {
             "HS_RUN_CHILDREN",
             "HS_RUN_PAST",
             "HS_RUN_NUMBER",
+            "HS_RUN_CALL_SHIFT",
             "sizeof(struct hs_page)",
             "HS_MARK_MAIN",
             "HS_MARK_KNOWN",
@@ -454,6 +457,7 @@ mod tests {
             RUN_CHILDREN as i64,
             RUN_PAST as i64,
             RUN_NUMBER as i64,
+            RUN_CALL_SHIFT.into(),
             Table::bytes(2) as i64,
             MARK_MAIN as i64,
             MARK_KNOWN as i64,

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use hotstart_model::Status;
 use rustix::event::epoll;
 use rustix::fs::MemfdFlags;
+use syscalls::Sysno;
 
 use super::exe;
 use super::files::Files;
@@ -176,6 +177,12 @@ impl Doubts {
     /// Returns whether the run made a system call whose answer may differ in a fresh process.
     pub(crate) fn of_calls(self) -> bool {
         self.0 & wire::RUN_CALLS != 0
+    }
+
+    /// Returns the name of the first such call.
+    pub(crate) fn call(self) -> Option<&'static str> {
+        let number = (self.0 >> wire::RUN_CALL_SHIFT).checked_sub(1)?;
+        Some(Sysno::new(number as usize)?.name())
     }
 }
 

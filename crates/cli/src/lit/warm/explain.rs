@@ -114,6 +114,10 @@ fn ways(text: &mut String, tool: &ToolStatistics) {
     for (why, count) in &tool.retired {
         let _ = writeln!(text, "{:32}not used again {count}: {why}", "");
     }
+    for (call, count) in &tool.unknown_calls {
+        let _ =
+            writeln!(text, "{:32}doubtful {count}: {call}, in a way that is not known to be harmless", "");
+    }
     if let Some(line) = &tool.halts_at {
         let _ = writeln!(text, "{:32}halts at {line}", "");
     }

@@ -48,6 +48,8 @@ pub struct ToolStatistics {
     pub clones: u64,
     /// Retired persistent processes, by reason.
     pub retired: BTreeMap<Retirement, u64>,
+    /// System calls that made runs doubtful, by name: the first such call of each run.
+    pub unknown_calls: BTreeMap<&'static str, u64>,
     /// The reason for which it no longer runs in persistent processes.
     pub only_forked: Option<Stopped>,
     /// Idle processes that were ended because all together owned more memory than allowed.

@@ -449,18 +449,22 @@ impl<M: Make> Tool<M> {
             health.retired(why, doubts);
             health.doubted(doubts, on_doubt);
         });
-        self.note_children(doubts);
+        self.note_cause(doubts);
     }
 
     /// Records a run in a process of its own.
     pub(crate) fn ran_once(&self, doubts: Doubts, on_doubt: OnDoubt) {
         self.note(|health| health.doubted(doubts, on_doubt));
-        self.note_children(doubts);
+        self.note_cause(doubts);
     }
 
-    fn note_children(&self, doubts: Doubts) {
+    fn note_cause(&self, doubts: Doubts) {
+        let mut state = self.lock();
         if doubts.of_children() {
-            self.lock().account.starts_others();
+            state.account.starts_others();
+        }
+        if let Some(call) = doubts.call() {
+            *state.statistics.unknown_calls.entry(call).or_default() += 1;
         }
     }
 
