@@ -141,7 +141,9 @@ static const char *find_kept(const struct command *command)
     struct itimerval timer;
     int value = 0;
     for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++)
-        if (sys(__NR_getitimer, which, &timer) != 0 || timer.it_value.tv_sec || timer.it_value.tv_usec)
+        /* Without a value, the kernel keeps the interval of those that count CPU time. */
+        if (sys(__NR_getitimer, which, &timer) != 0 || timer.it_value.tv_sec || timer.it_value.tv_usec ||
+            timer.it_interval.tv_sec || timer.it_interval.tv_usec)
             return "a timer is running";
     if (sys(__NR_waitid, P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL) != -ECHILD)
         return "it has child processes already";

@@ -64,6 +64,10 @@ impl Request {
     /// use no other descriptors than those they are given by number.
     pub(crate) fn leave_out_unmentioned(&mut self) {
         let (argv, env) = (&self.argv, &self.env);
+        // A response file may name any.
+        if argv.iter().skip(1).any(|arg| arg.as_bytes().contains(&b'@')) {
+            return;
+        }
         let is_mentioned = |number: i32| {
             let number = number.to_string();
             argv.iter().any(|arg| mentions(arg.as_bytes(), number.as_bytes()))
@@ -166,6 +170,7 @@ mod tests {
         };
         assert_eq!(kept(b"/d\0/bin/cc\0cc\0-c\0LS_COLORS=63;255\0"), [4]);
         assert_eq!(kept(b"/d\0/bin/cc\0cc\0/dev/fd/63\0A=\0"), [4, 63]);
+        assert_eq!(kept(b"/d\0/bin/cc\0cc\0@args\0A=\0"), [4, 63, 255]);
         assert_eq!(kept(b"/d\0/bin/cc\0cc\0-O263\0MAKEFLAGS= --jobserver-auth=63,255\0"), [4, 63, 255]);
     }
 

@@ -339,6 +339,26 @@ fn the_number_of_the_runners_connection_is_cold() {
     assert_eq!(exit.via, Via::Cold(Reason::ManyDescriptors));
 }
 
+/// A request takes 32 descriptors. Two are the runtime's own, in a fork as well.
+#[test]
+fn as_many_descriptors_as_a_request_takes_are_warm_and_more_are_cold() {
+    let victim = victim();
+    let warm = warm_launcher(&["victim"]);
+    let null = File::open("/dev/null").unwrap();
+    let start = |count: i32| {
+        let spec = plain_spec(&victim.program, &["victim"], Path::new("/"), [null.as_fd(); 3]);
+        let extra_fds = (3..count).map(|number| (number, null.as_fd())).collect();
+        let exit = warm.start(&Spec { extra_fds, ..spec }, &Group::new()).unwrap().wait();
+        (exit.status, exit.via)
+    };
+    let (status, _) = start(3);
+    for count in [29, 30, 31, 32] {
+        let (ended, via) = start(count);
+        assert_eq!(ended, status, "{count}");
+        assert_eq!(via == Via::Cold(Reason::ManyDescriptors), count > 30, "{count}: {via:?}");
+    }
+}
+
 /// A zygote that ignores faults would hide a tool's reaction to them.
 #[test]
 fn ignored_faults_are_cold() {

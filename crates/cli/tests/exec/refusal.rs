@@ -87,6 +87,7 @@ fn what_an_exec_keeps_is_a_reason() {
         ("pass", ""),
         ("signal.alarm(1000)", "a timer is running"),
         ("signal.setitimer(signal.ITIMER_PROF, 1000)", "a timer is running"),
+        ("signal.setitimer(signal.ITIMER_VIRTUAL, 0, 1000)", "a timer is running"),
         ("os.fork() or os._exit(0)", "it has child processes already"),
         ("prctl(1, 9)", "a signal is due when its parent ends"),
         ("prctl(36, 1)", "it is a subreaper"),

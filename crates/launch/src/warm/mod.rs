@@ -112,7 +112,9 @@ fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     }
     // Each process behind the gate has its socket to the runner at this number.
     let fits = |fd: &i32| (3..wire::TARGET_MAX).contains(fd) && *fd != wire::CONTROL_FD;
-    if spec.extra_fds.len() + 3 > wire::FDS_MAX || !spec.extra_fds.iter().all(|(to, _)| fits(to)) {
+    if spec.extra_fds.len() + wire::FDS_BESIDE > wire::FDS_MAX
+        || !spec.extra_fds.iter().all(|(to, _)| fits(to))
+    {
         return Some(Reason::ManyDescriptors);
     }
     refused::refuses(spec).or_else(|| key::refuses(spec))

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::key;
 use super::layout::LAYOUTS;
 use super::pool::memory::default_budget;
-use super::wire::{FDS_MAX, WORKER_TARGET_MAX};
+use super::wire::{FDS_BESIDE, FDS_MAX, WORKER_TARGET_MAX};
 use crate::{Reason, Spec};
 
 /// The tools that are started warm.
@@ -193,7 +193,7 @@ impl Policy {
     pub(crate) fn may_reset(&self, spec: &Spec<'_>) -> bool {
         let own_limits = spec.limits.iter().all(|limit| limit.resource.is_of_zygote());
         let low = spec.extra_fds.iter().all(|(to, _)| *to < WORKER_TARGET_MAX);
-        self.resets && own_limits && low && spec.extra_fds.len() + 5 <= FDS_MAX
+        self.resets && own_limits && low && spec.extra_fds.len() + FDS_BESIDE <= FDS_MAX
     }
 
     /// Returns whether `spec` may be started cold to compare with warm starts: settings that a cold start makes by a second exec

@@ -6,6 +6,8 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const MESSAGE_MAX: usize = 120 * 1024;
 /// Most descriptors of a request.
 pub(crate) const FDS_MAX: usize = 32;
+/// Those of a request beside the extra ones: the standard streams, and the socket and page of a process behind the gate.
+pub(crate) const FDS_BESIDE: usize = 3 + 2;
 /// Numbers of further descriptors are smaller than this.
 pub(crate) const TARGET_MAX: i32 = 1024;
 /// Numbers of further descriptors in a request to a persistent process are smaller than this.
