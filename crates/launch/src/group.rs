@@ -202,8 +202,8 @@ impl Group {
         self.state.lock().expect("no panic while locked").warm.len()
     }
 
-    /// Returns whether the job proves nothing, because one of its warm starts was doubtful ([`crate::Exit::doubtful`]) or
-    /// killed from outside. It has to run again, cold.
+    /// Returns whether the job proves nothing, because one of its starts was doubtful ([`crate::Exit::doubtful`]), killed from outside, or
+    /// had to wait while others of the job ran. It has to run again, cold.
     pub fn is_doubtful(&self) -> bool {
         self.state.lock().expect("no panic while locked").doubtful
     }

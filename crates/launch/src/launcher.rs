@@ -24,6 +24,11 @@ use crate::{Allocators, Change, Exit, Group, Reason, Spec, Usage, Via, cold, sys
 /// How a process ends that was killed.
 const KILLED: Status = Status::Signaled(sys::wait::SIGKILL);
 
+/// How long a start may wait for a zygote or a persistent process while others of its job run. Under lit a stage of a pipeline
+/// starts 1 ms after the one before it, 5 to 20 in the slowest hundredth. A later one finds what the others have changed meanwhile,
+/// so its job proves nothing.
+const LATE: Duration = Duration::from_millis(10);
+
 /// Starts processes. Shared by all workers.
 #[derive(Debug, Default)]
 pub struct Launcher {
@@ -213,13 +218,19 @@ impl Launcher {
             true => Err(Reason::KnownDoubtful),
             false => pool.lease(&tool, spec, group.layout_of(&tool)),
         };
+        let has_waited = begun.elapsed() > LATE;
+        let mut is_late = false;
         let child = self.start_in(group, spec, begun, |slot, alone| {
+            is_late = has_waited && !alone;
             match lease.and_then(|lease| lease.start(spec, slot, alone)) {
                 Ok(started) => Ok(started),
                 Err(reason) => Ok(Started::cold(self.start_cold(spec, slot)?, reason)),
             }
         });
         let mut child = child.ok_or_else(ended)??;
+        if is_late {
+            group.doubt();
+        }
         tool.record(child.via, begun.elapsed());
         child.request = request.filter(|_| child.run.is_some()).map(|request| (pool.doubts(), request));
         if child.via == Via::Cold(Reason::Unobserved) {

@@ -186,3 +186,33 @@ fn what_had_not_been_reaped_when_its_job_was_killed_counts_as_killed() {
         }
     });
 }
+
+/// It finds what the others have changed meanwhile. Alone, nobody can tell.
+#[test]
+fn a_job_proves_nothing_if_a_zygote_is_made_while_another_of_its_processes_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("slow.c");
+    let spins = "__attribute__((constructor)) static void spin(void) { for (volatile int i = 0; i < 60000000; i++); }";
+    std::fs::write(&source, format!("{spins}\nint main(void) {{ return 0; }}\n")).unwrap();
+    let null = File::open("/dev/null").unwrap();
+    for is_beside in [false, true] {
+        let program = dir.path().canonicalize().unwrap().join(if is_beside { "beside" } else { "alone" });
+        compile(&source, &program, &[]);
+        let launcher = warm_launcher(&["alone", "beside"]);
+        let (group, other) = (Group::new(), Group::new());
+        let (input, feed) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let cat = plain_spec(
+            Path::new("/bin/cat"),
+            &["cat"],
+            Path::new("/"),
+            [input.as_fd(), null.as_fd(), null.as_fd()],
+        );
+        let cat = launcher.start(&cat, if is_beside { &group } else { &other }).unwrap();
+        let spec = plain_spec(&program, &["slow"], Path::new("/"), [null.as_fd(); 3]);
+        let exit = launcher.start(&spec, &group).unwrap().wait();
+        drop((input, feed));
+        cat.wait();
+        assert_eq!((exit.status, exit.via), (Status::Exited(0), Via::Fork));
+        assert_eq!(group.is_doubtful(), is_beside);
+    }
+}

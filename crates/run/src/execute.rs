@@ -128,11 +128,12 @@ impl Execute for Processes<'_> {
         if is_cut_short {
             transcript.fault = Some(Fault::Interrupted);
         }
+        let is_doubtful = group.is_doubtful() || transcript.is_outdated;
         Ran {
-            // One that is outdated has to run again, cold.
-            warm_starts: group.warm_starts() + transcript.matched + usize::from(transcript.is_outdated),
+            // One that is doubtful has to run again, cold, though nothing of it was warm.
+            warm_starts: group.warm_starts() + transcript.matched + usize::from(is_doubtful),
             has_matched: transcript.matched > 0,
-            is_doubtful: group.is_doubtful() || transcript.is_outdated,
+            is_doubtful,
             is_lost: group.is_lost(),
             transcript,
             is_cut_short,

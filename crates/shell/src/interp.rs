@@ -68,6 +68,7 @@ fn run_prepared(
         filechecks: starts.filechecks,
         matched: 0,
         is_outdated: false,
+        has_late: false,
         clock,
         has_failed_in_time: false,
         steps: Vec::new(),
@@ -108,7 +109,8 @@ fn run_prepared(
     transcript.captured = context.captured;
     transcript.again = context.again;
     transcript.matched = context.matched;
-    transcript.is_outdated = context.is_outdated;
+    // A failure is confirmed in any case.
+    transcript.is_outdated = context.is_outdated || (context.has_late && transcript.exit_code == Some(0));
     transcript
 }
 

@@ -18,7 +18,7 @@ use crate::assembly::Assembly;
 use crate::ast::{Command, Pipeline};
 use crate::builtin;
 use crate::clock::Clock;
-use crate::filecheck::FileChecks;
+use crate::filecheck::{FileChecks, Open};
 use crate::halt::{Halt, Halting};
 use crate::lookup::which;
 use crate::native::program::Found;
@@ -51,6 +51,8 @@ pub(crate) struct Context<'a> {
     pub matched: usize,
     /// Whether a FileCheck may have found other files than it would have under lit.
     pub is_outdated: bool,
+    /// Whether a FileCheck was started only at the end of its input, and nothing else shows that it passes.
+    pub has_late: bool,
     pub clock: Clock<'a>,
     /// Whether the script failed before its time was up because a stage could not be started. The wait for the other stages is
     /// then no timeout: lit does not wait for them.
@@ -199,11 +201,17 @@ fn collect(
         // lit's FileCheck would have found what was there when the pipeline began.
         let is_outdated = stage.late.as_ref().is_some_and(|scene| !scene.is_current());
         context.is_outdated |= is_outdated;
-        // One that has changed is another question.
-        let open = stage.open.as_ref().filter(|_| !is_outdated);
-        if let (Some(filechecks), Some(open)) = (context.filechecks, open) {
-            let is_silent = stage.stdout.is_empty() && stage.stderr.is_empty();
-            if matches!(stage.process, Some(Status::Exited(code)) if code != 0 || !is_silent) {
+        let is_silent = stage.stdout.is_empty() && stage.stderr.is_empty();
+        let has_passed = stage.process == Some(Status::Exited(0)) && is_silent;
+        let is_remembered = stage.open.as_ref().is_some_and(Open::is_remembered);
+        context.has_late |= stage.late.is_some() && !(has_passed && is_remembered);
+        if let (Some(filechecks), Some(open)) = (context.filechecks, &stage.open) {
+            let is_late_pass = has_passed && stage.late.is_some() && !is_remembered;
+            if is_late_pass {
+                filechecks.has_passed_late(open);
+            }
+            // One that has changed is another question.
+            if !has_passed && !is_outdated && matches!(stage.process, Some(Status::Exited(_))) {
                 filechecks.has_failed(open, &|| pipeline.stages[index].shown().join(" "));
             }
         }

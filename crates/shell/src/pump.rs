@@ -329,27 +329,8 @@ impl Pump<'_, '_> {
         }
     }
 
-    /// Starts FileChecks that should not wait any longer for the rest of their input.
-    fn hand_over_late(&mut self) -> Halting<()> {
-        for at in 0..self.ports.len() {
-            let Role::Input(index, _) = self.ports[at].role else { continue };
-            let is_late = match &self.stages[index].pending {
-                Some(Pending::FileCheck(waiting)) => waiting.is_late(),
-                _ => false,
-            };
-            if is_late {
-                let Port { fd, role: Role::Input(_, data) } = self.ports.remove(at) else { continue };
-                let added = self.hand_over(index, data, Some(fd))?;
-                self.ports.extend(added);
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
     /// Moves what can be moved. Returns false if the job was ended and nothing moves any more.
     fn step(&mut self) -> Halting<bool> {
-        self.hand_over_late()?;
         let flags = |port: &Port| if port.writes() { PollFlags::OUT } else { PollFlags::IN };
         let mut fds: Vec<PollFd<'_>> =
             self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.fd.as_fd(), flags(port))).collect();

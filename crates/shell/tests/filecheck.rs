@@ -217,7 +217,31 @@ fn what_is_too_large_is_handed_over_as_it_comes() {
     let text = "sh -c 'yes | head -c 40000000; echo last' | FileCheck check";
     let transcript = space.run(text, true, false);
     assert_eq!((transcript.exit_code, transcript.matched), (Some(0), 0));
+    assert!(transcript.is_outdated, "it has started late");
     assert_eq!(space.filechecks.counts().left.get("size"), Some(&1));
+}
+
+/// It may have found other files than it would have at the start of its pipeline.
+#[test]
+fn a_pass_of_a_filecheck_that_starts_late_proves_nothing() {
+    let Some(filecheck) = installed() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let run = |space: &Space, text: &str| {
+        let transcript = space.run(text, true, false);
+        (transcript.exit_code, transcript.matched, transcript.is_outdated)
+    };
+    // The matcher decides nothing about a carriage return within a line.
+    let left = "printf 'a\\nb\\rb\\n' | FileCheck check";
+    let space = remembering(&filecheck, cache.path(), NEVER);
+    assert_eq!(run(&space, left), (Some(0), 0, true));
+    assert_eq!(run(&space, left), (Some(0), 0, false), "the same use starts with its pipeline");
+    assert_eq!(run(&space, "/bin/cat bad | FileCheck check"), (Some(1), 0, false), "it is confirmed anyway");
+    assert_eq!(run(&space, "/bin/cat good | FileCheck check --match-full-lines"), (Some(0), 1, false));
+    drop(space);
+    // One of a sample: the pass itself was remembered.
+    let space = remembering(&filecheck, cache.path(), 1);
+    assert_eq!(run(&space, "/bin/cat good | FileCheck check --match-full-lines"), (Some(0), 0, false));
+    assert_eq!(space.filechecks.counts().contradictions, Vec::<String>::new());
 }
 
 #[test]
@@ -237,8 +261,7 @@ fn a_program_that_only_has_the_name_is_never_believed() {
     assert_eq!((transcript.exit_code, transcript.matched), (Some(0), 0));
 }
 
-/// While the battery tests a program, its uses wait for their input and for the verdict. Nobody knows yet that it is a FileCheck, so
-/// what comes before it in the pipeline may wait for it.
+/// Nobody knows yet that it is a FileCheck: what comes before it in the pipeline may wait for it.
 #[test]
 fn a_program_under_test_starts_before_its_input_is_complete() {
     let dir = tempfile::tempdir().unwrap();

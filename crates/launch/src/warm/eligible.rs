@@ -68,8 +68,9 @@ pub(crate) fn examine_python(script: Script) -> Result<Traits, Reason> {
 }
 
 /// What programs were found to be. A statically linked tool of LLVM has 50 MB of constants to search, 14 ms each time.
-static EXAMINED: LazyLock<Mutex<HashMap<PathBuf, (Files, Result<Traits, Reason>)>>> =
-    LazyLock::new(Mutex::default);
+static EXAMINED: LazyLock<Mutex<HashMap<PathBuf, Examined>>> = LazyLock::new(Mutex::default);
+/// The program's file as it was then, and what it was found to be.
+type Examined = (Files, Result<Traits, Reason>);
 /// Programs that are remembered. Some suites make a program in each test.
 const EXAMINED_MOST: usize = 256;
 

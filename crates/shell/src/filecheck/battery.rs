@@ -247,15 +247,12 @@ impl<'b> Bench<'b> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("hotstart-filecheck-{}-{number}", std::process::id()));
+        let relative = libraries::relative_parts(&tool.environment.0.iter().cloned().collect())?;
         fs::create_dir(&dir).ok()?;
         launcher.remove_if_killed(&dir);
-        let relative = libraries::relative_parts(&tool.environment.0.iter().cloned().collect())?;
-        // A part that leads elsewhere is refused when it is looked at.
-        let is_below = |part: &&PathBuf| part.components().all(|step| matches!(step, Component::Normal(_)));
-        relative.iter().filter(is_below).try_for_each(|part| fs::create_dir_all(dir.join(part))).ok()?;
         let case_files =
             ["check", "input"].map(|name| format!("{name}-{:016x}", RandomState::new().hash_one(name)));
-        Some(Bench {
+        let bench = Bench {
             tool,
             env: plain_block(&tool.environment.0),
             launcher,
@@ -266,7 +263,17 @@ impl<'b> Bench<'b> {
             resets: Cell::new(0),
             has_stayed: Cell::new(false),
             until: Instant::now() + ALL,
-        })
+        };
+        bench.make_relative_parts().ok()?;
+        Some(bench)
+    }
+
+    /// A part that leads elsewhere is refused when it is looked at.
+    fn make_relative_parts(&self) -> std::io::Result<()> {
+        let is_below = |part: &&PathBuf| part.components().all(|step| matches!(step, Component::Normal(_)));
+        // Without a dot at the end, as in `lib/.`: such a directory cannot be made.
+        let made = |part: &PathBuf| fs::create_dir_all(self.dir.join(part.components().collect::<PathBuf>()));
+        self.relative.iter().filter(is_below).try_for_each(made)
     }
 
     /// Returns the marks of the program's file and of the libraries that the loader takes for it. `None` if it is no

@@ -24,7 +24,6 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use hotstart_filecheck::{Dialect, MAX_INPUT, Undecided};
 use hotstart_inputs::{Input, Subject};
@@ -48,10 +47,6 @@ pub(crate) use waiting::{Started, Waiting};
 const MANY_TESTS: usize = 500;
 /// The same where tests are traced: each start of FileCheck costs several times as much there, and none can be warm.
 const MANY_TRACED_TESTS: usize = 100;
-
-/// How long a FileCheck waits for the end of the battery that tests it. The battery takes a tenth of a second, and saves a run that may
-/// take as long.
-const PATIENCE: Duration = Duration::from_millis(300);
 
 const LIBRARIES_VARY: &str = "an LD_LIBRARY_PATH that depends on the directory";
 const OFF: &str = "switched off after a difference";
@@ -108,7 +103,16 @@ impl FileCheckCounts {
 #[derive(Debug)]
 pub(crate) struct Open {
     tool: Arc<Tool>,
+    /// The question without its input. `None` if no passes are remembered.
+    asked: Option<Hash>,
     is_remembered: bool,
+}
+
+impl Open {
+    /// Whether a pass with this input is remembered: if it passes, that is no news.
+    pub(crate) fn is_remembered(&self) -> bool {
+        self.is_remembered
+    }
 }
 
 /// Returns the directory of remembered passes below the cache directory.
@@ -280,42 +284,36 @@ impl FileChecks {
             return Err(Undecided("a variable that changes what a Python script does"));
         }
         let tool = Arc::new(Tool::new(call.program, dialect, call.env));
-        let filecheck = match self.trust.ask(&tool) {
-            Ok(filecheck) => Some(filecheck),
-            // The battery of a script takes too long to wait for it.
-            Err(trust::NOT_YET) if dialect == Dialect::Llvm && !varies && self.trust.is_coming(&tool) => None,
-            Err(why) => {
-                if why == trust::NOT_YET {
-                    self.note(|log| log.unknown(&tool));
-                }
-                return Err(Undecided(why));
+        // While the battery tests it, it starts: the verdict will be about another moment.
+        let filecheck = self.trust.ask(&tool).map_err(|why| {
+            if why == trust::NOT_YET {
+                self.note(|log| log.unknown(&tool));
             }
-        };
-        let verdict = self.trust.passed(&tool);
+            Undecided(why)
+        })?;
+        let verdict = self.trust.passed(&tool).ok_or(Undecided(trust::NOT_YET))?;
         let missed = varies.then(|| Missed {
             dirs: relative.iter().map(|part| Path::new(call.cwd).join(part)).collect(),
-            names: verdict.as_ref().map(|verdict| Arc::clone(&verdict.libraries)).unwrap_or_default(),
+            names: Arc::clone(&verdict.libraries),
         });
         let request = dialect.parse(call.args, options_of(call.env)?)?;
         let input_file = request.input_file().map(str::to_owned);
         let path = join(call.cwd, request.check_file());
         let mark = Mark::of(Path::new(&path)).ok_or(Undecided("no check file"))?;
         let check: Arc<[u8]> = regular_file(&path).ok_or(Undecided("no check file"))?.into();
-        let files = match verdict {
-            Some(verdict) => verdict.marks,
-            None => Mark::of(call.program).into_iter().collect(),
-        };
-        let scene = Scene { check: mark, content: Arc::clone(&check), files, missed };
+        let scene = Scene { check: mark, content: Arc::clone(&check), files: verdict.marks, missed };
         if varies && (scene.names_nothing() || !scene.has_libraries()) {
             return Err(Undecided(LIBRARIES_VARY));
         }
-        let called = self.passes.as_ref().map(|_| question::called(call, &check)).unwrap_or_default();
-        let mut question = Question::new(tool, called, filecheck, request, check, scene);
-        let has_passed = |passes: &Passes| {
-            filecheck.is_some_and(|filecheck| passes.has(&question::asked(&filecheck, &called)))
-        };
+        let asked =
+            self.passes.as_ref().map(|_| question::asked(&filecheck, &question::called(call, &check)));
+        let has = |hash: Hash| self.passes.as_ref().is_some_and(|passes| passes.has(&hash));
+        if asked.is_some_and(|asked| has(question::left(&asked))) {
+            return Err(Undecided("a use that was left to it before"));
+        }
+        let mut question = Question::new(tool, asked, request, check, scene);
         // FileCheck complains about a check file before it reads its input. It did not if it has passed with this one.
-        if !self.passes.as_ref().is_some_and(has_passed) {
+        if !asked.is_some_and(has) {
             question.prepare()?;
         }
         Ok((question, input_file))
@@ -324,18 +322,14 @@ impl FileChecks {
     /// Returns whether FileCheck passes with this input, and counts the result. If FileCheck itself must decide,
     /// [`has_failed`](FileChecks::has_failed) wants to know of a failure.
     pub(crate) fn decide(&self, question: Question, input: &[u8]) -> Result<(), Open> {
-        let mut open = Open { tool: Arc::clone(&question.tool), is_remembered: false };
-        let filecheck = match self.filecheck(&question) {
-            Ok(filecheck) => filecheck,
-            Err(why) => {
-                self.leave(why);
-                return Err(open);
-            }
-        };
+        let mut open = Open { tool: Arc::clone(&question.tool), asked: question.asked, is_remembered: false };
+        if self.is_off.load(Ordering::Relaxed) {
+            self.leave(OFF);
+            return Err(open);
+        }
         let mut hashes = [Hash::default(); 2];
-        if let Some(passes) = &self.passes {
-            hashes[0] = question::asked(&filecheck, &question.call);
-            hashes[1] = question::answered(&hashes[0], input);
+        if let (Some(passes), Some(asked)) = (&self.passes, question.asked) {
+            hashes = [asked, question::answered(&asked, input)];
             open.is_remembered = passes.has(&hashes[1]);
             if open.is_remembered && passes.samples(&hashes[1]) {
                 self.leave("one of a sample of remembered passes");
@@ -357,22 +351,11 @@ impl FileChecks {
         }
     }
 
-    /// Returns the hash of the FileCheck that is asked. If the battery tests it now, waits for the verdict.
-    fn filecheck(&self, question: &Question) -> Result<Hash, &'static str> {
-        if let Some(filecheck) = question.filecheck {
-            return Ok(filecheck);
+    /// Takes the pass of a FileCheck that the matcher has left to it at the end of its input. Next time it starts with its pipeline.
+    pub(crate) fn has_passed_late(&self, open: &Open) {
+        if let (Some(passes), Some(asked)) = (&self.passes, open.asked) {
+            passes.add(&[question::left(&asked)]);
         }
-        self.trust.wait(&question.tool, PATIENCE);
-        match self.is_off.load(Ordering::Relaxed) {
-            true => Err(OFF),
-            false => self.trust.ask(&question.tool),
-        }
-    }
-
-    /// Whether FileCheck should run at once, though its input is incomplete: the battery takes long, and until it has ended, nobody
-    /// knows that this program is one that only waits for its input.
-    pub(crate) fn is_late(&self, question: &Question, since: Instant) -> bool {
-        question.filecheck.is_none() && since.elapsed() > PATIENCE && !self.trust.believes(&question.tool)
     }
 
     /// Takes the failure of a FileCheck that had to run. If a pass was remembered, no pass is believed any more: none that is
@@ -509,7 +492,7 @@ mod tests {
         let checks = believed(u64::MAX);
         assert!(checks.decide(ask(&checks), b"b").is_err(), "the matcher does not decide it");
         let question = ask(&checks);
-        let asked = question::asked(&question.filecheck.unwrap(), &question.call);
+        let asked = question.asked.unwrap();
         checks.passes.as_ref().unwrap().add(&[asked, question::answered(&asked, b"b")]);
         assert!(checks.decide(ask(&checks), b"b").is_ok(), "it is remembered");
         assert_eq!(checks.counts().remembered, 1);
@@ -539,38 +522,40 @@ mod tests {
         checks.attempt(&Call { program, args: &args, env: &env, cwd }).map(|(question, _)| question)
     }
 
+    /// What the verdict is about need not be what this use has found.
     #[test]
-    fn the_verdict_of_a_battery_that_runs_is_waited_for() {
+    fn a_use_while_the_battery_runs_is_left_to_filecheck() {
         let dir = tempfile::tempdir().unwrap();
-        for refusal in [None, Some("no FileCheck".to_owned())] {
+        for (refusal, later) in [(None, None), (Some("no FileCheck".to_owned()), Some("it is not trusted"))] {
             let (checks, program) = under_test(dir.path());
-            let first = question(&checks, &program).unwrap();
-            assert!(first.filecheck.is_none() && !checks.is_late(&first, Instant::now()));
-            let passes = std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    let tool = checks.trust.wait_for_pending().unwrap();
-                    let marks = [Mark::of(&program).unwrap()].into();
-                    let (refusal, libraries) = (refusal.clone(), Arc::default());
-                    checks.trust.settle(&tool, Ok(Verdict { refusal, marks, libraries }));
-                });
-                checks.decide(first, b"a\n").is_ok()
-            });
-            assert_eq!(passes, refusal.is_none());
+            let why = || question(&checks, &program).err().map(|Undecided(why)| why);
+            assert_eq!(why(), Some(trust::NOT_YET));
+            let tool = checks.trust.wait_for_pending().unwrap();
+            assert_eq!(why(), Some(trust::NOT_YET));
+            let marks = [Mark::of(&program).unwrap()].into();
+            checks.trust.settle(&tool, Ok(Verdict { refusal, marks, libraries: Arc::default() }));
+            assert_eq!(why(), later);
+            checks.end_testing();
+            assert_eq!(checks.trust.wait_for_pending(), None);
         }
     }
 
     #[test]
-    fn without_a_verdict_in_time_filecheck_runs() {
+    fn a_use_that_was_left_at_its_end_starts_at_once_next_time() {
         let dir = tempfile::tempdir().unwrap();
-        let (checks, program) = under_test(dir.path());
-        let first = question(&checks, &program).unwrap();
-        let begun = Instant::now().checked_sub(2 * PATIENCE).unwrap();
-        assert!(checks.is_late(&first, begun));
-        assert!(checks.decide(first, b"a\n").is_err());
-        assert_eq!(checks.counts().left.get(trust::NOT_YET), Some(&1));
-        // Nobody waits for a test that does not come.
-        checks.end_testing();
-        assert_eq!(question(&checks, &program).err(), Some(Undecided(trust::NOT_YET)));
-        assert_eq!(checks.trust.wait_for_pending(), None);
+        let (mut checks, program) = under_test(dir.path());
+        checks = checks.remembering(&dir.path().join("cache"), u64::MAX);
+        let tool = Tool::new(&program, Dialect::Llvm, &Environment::new());
+        let marks = [Mark::of(&program).unwrap()].into();
+        checks.trust.settle(&tool, Ok(Verdict { refusal: None, marks, libraries: Arc::default() }));
+        let left = |input: &[u8]| checks.decide(question(&checks, &program).unwrap(), input).unwrap_err();
+        // It fails, as far as the matcher knows: another input may pass.
+        left(b"b\n");
+        assert!(checks.decide(question(&checks, &program).unwrap(), b"a\n").is_ok());
+        checks.has_passed_late(&left(b"a\0\n"));
+        let why = question(&checks, &program).err();
+        assert_eq!(why, Some(Undecided("a use that was left to it before")));
+        fs::write(dir.path().join("check"), "CHECK: b\n").unwrap();
+        assert!(question(&checks, &program).is_ok(), "another check file is another use");
     }
 }

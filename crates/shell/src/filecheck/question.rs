@@ -13,10 +13,8 @@ use super::trust::{Mark, Tool};
 /// A use of FileCheck, before its input is known.
 pub(crate) struct Question {
     pub(super) tool: Arc<Tool>,
-    /// The hash of everything that the answer depends on, except FileCheck and the input.
-    pub(super) call: Hash,
-    /// The hash of the FileCheck. `None` if the matcher may decide only once the battery has ended, which runs now.
-    pub(super) filecheck: Option<Hash>,
+    /// The hash of everything that the answer depends on, except the input. `None` if no passes are remembered.
+    pub(super) asked: Option<Hash>,
     request: Asked,
     check: Arc<[u8]>,
     /// With the check file's version from before it was read.
@@ -32,13 +30,12 @@ const VARIABLES: [&str; 8] = ["FILECHECK_", "LLVM_", "LC_", "LANG", "TERM", "COL
 impl Question {
     pub(super) fn new(
         tool: Arc<Tool>,
-        call: Hash,
-        filecheck: Option<Hash>,
+        asked: Option<Hash>,
         request: Asked,
         check: Arc<[u8]>,
         scene: Scene,
     ) -> Self {
-        Question { tool, call, filecheck, request, check, scene, prepared: None }
+        Question { tool, asked, request, check, scene, prepared: None }
     }
 
     /// Parses the check file.
@@ -98,6 +95,14 @@ pub(super) fn asked(filecheck: &Hash, call: &Hash) -> Hash {
     hasher.update(filecheck);
     hasher.update(call);
     *hasher.finalize().as_bytes()
+}
+
+/// Returns what stands for a question that the matcher has left to FileCheck at the end of the input.
+pub(super) fn left(asked: &Hash) -> Hash {
+    *blake3::Hasher::new_derive_key("hotstart: a question left to FileCheck, 1")
+        .update(asked)
+        .finalize()
+        .as_bytes()
 }
 
 /// Returns the hash of a question with its input.

@@ -1,7 +1,6 @@
 //! FileChecks among the stages of a pipeline: which may pass without a process, and their input.
 
 use std::path::Path;
-use std::time::Instant;
 
 use hotstart_python::path::join;
 
@@ -57,7 +56,6 @@ impl<'a> Assembly<'_, 'a> {
                 args,
                 env: shell.vars.block(),
                 cwd: shell.cwd_path(),
-                begun: Instant::now(),
                 merges_errors: slots[2] == Slot::Stdout,
             });
             return Ok(running);

@@ -11,7 +11,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
 
 use hotstart_filecheck::Dialect;
 use hotstart_launch::{Hold, Reason, stamps_accesses};
@@ -313,22 +312,6 @@ impl Trust {
             (Dialect::Pypi, false) => USES_OF_SCRIPT,
             (Dialect::Pypi, true) => FIRST_USES_OF_SCRIPT,
         }
-    }
-
-    /// Whether there will soon be a verdict on this FileCheck: it is tested now.
-    pub fn is_coming(&self, tool: &Tool) -> bool {
-        let tools = self.lock();
-        self.is_testing.load(Ordering::Relaxed) && matches!(tools.get(tool), Some(State::Pending))
-    }
-
-    /// Waits for the verdict on a FileCheck that is tested now, but not for long.
-    pub fn wait(&self, tool: &Tool, patience: Duration) {
-        let is_coming = |tools: &mut HashMap<Tool, State>| {
-            self.is_testing.load(Ordering::Relaxed) && matches!(tools.get(tool), Some(State::Pending))
-        };
-        drop(
-            self.changed.wait_timeout_while(self.lock(), patience, is_coming).expect("no panic while locked"),
-        );
     }
 
     /// Begins or ends the time in which someone tests what is pending.

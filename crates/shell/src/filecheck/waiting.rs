@@ -4,11 +4,9 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use hotstart_launch::{Child, EnvBlock, Group, Launcher, Spec, StartError};
 
-use super::trust::NOT_YET;
 use super::{FileChecks, Open, Question, Scene};
 use crate::halt::{Halt, Halting};
 use crate::pipeline::{new_pipe, process_group};
@@ -26,8 +24,6 @@ pub(crate) struct Waiting<'g> {
     pub args: Vec<String>,
     pub env: EnvBlock,
     pub cwd: Arc<Path>,
-    /// When it began to wait.
-    pub begun: Instant,
     /// Standard error goes where standard output goes.
     pub merges_errors: bool,
 }
@@ -55,15 +51,10 @@ impl<'g> Waiting<'g> {
         self.open.is_none()
     }
 
-    /// Whether it should run although its input is incomplete.
-    pub fn is_late(&self) -> bool {
-        self.question.as_ref().is_some_and(|question| self.filechecks.is_late(question, self.begun))
-    }
-
     /// Starts it. The caller then writes its input.
     pub fn start(self) -> Halting<Started<'g>> {
         if self.question.is_some() {
-            self.filechecks.leave(if self.is_late() { NOT_YET } else { "size" });
+            self.filechecks.leave("size");
         }
         let (stdin_read, stdin) = new_pipe()?;
         let (stdout, stdout_write) = new_pipe()?;
