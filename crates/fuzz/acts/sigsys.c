@@ -135,6 +135,44 @@ OBSERVE(sigsys_in_a_handler)
     handle_with_all_blocked(raise_another);
 }
 
+/* A handler that waits for another one, under a mask that lets all through. */
+static void wait_in_a_handler(int number)
+{
+    sigset_t mask;
+    (void)number;
+    sigfillset(&mask);
+    sigdelset(&mask, SIGSYS);
+    raise(SIGUSR2);
+    sigdelset(&mask, SIGUSR2);
+    sigsuspend(&mask);
+    shown_in_handler = blocks_it();
+}
+
+static void look_in_a_wait(int number)
+{
+    (void)number;
+    shown_in_frame = blocks_it();
+}
+
+OBSERVE(sigsys_in_a_wait)
+{
+    struct sigaction outer = {.sa_handler = wait_in_a_handler}, inner = {.sa_handler = look_in_a_wait}, before[2];
+    sigset_t was, own;
+    sigfillset(&outer.sa_mask);
+    sigemptyset(&own);
+    sigaddset(&own, SIGUSR1);
+    sigaddset(&own, SIGUSR2);
+    sigprocmask(SIG_UNBLOCK, &own, &was);
+    sigaction(SIGUSR1, &outer, &before[0]);
+    sigaction(SIGUSR2, &inner, &before[1]);
+    shown_in_frame = shown_in_handler = -1;
+    raise(SIGUSR1);
+    say("in the wait %d behind it %d after %d", shown_in_frame, shown_in_handler, blocks_it());
+    sigaction(SIGUSR1, &before[0], NULL);
+    sigaction(SIGUSR2, &before[1], NULL);
+    sigprocmask(SIG_SETMASK, &was, NULL);
+}
+
 OBSERVE(sigsys_after_a_jump)
 {
     handle_with_all_blocked(leave_by_jump);

@@ -219,16 +219,18 @@ impl Launcher {
             false => pool.lease(&tool, spec, group.layout_of(&tool)),
         };
         let has_waited = begun.elapsed() > LATE;
-        let mut is_late = false;
+        let mut is_beside = false;
         let child = self.start_in(group, spec, begun, |slot, alone| {
-            is_late = has_waited && !alone;
+            is_beside = !alone;
             match lease.and_then(|lease| lease.start(spec, slot, alone)) {
                 Ok(started) => Ok(started),
                 Err(reason) => Ok(Started::cold(self.start_cold(spec, slot)?, reason)),
             }
         });
         let mut child = child.ok_or_else(ended)??;
-        if is_late {
+        // A zygote may have taken long to make its fork, too. A cold start takes what it takes under lit.
+        let is_late = has_waited || (!matches!(child.via, Via::Cold(_)) && begun.elapsed() > LATE);
+        if is_late && is_beside {
             group.doubt();
         }
         tool.record(child.via, begun.elapsed());

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hotstart_launch::{Resource, Spec, StartError, StatCache};
 use hotstart_model::Dialect;
@@ -36,6 +36,10 @@ use crate::stage::{Native, Outlet, Outlets, Pending, Running};
 use crate::state::{SetLimit, Shell};
 use crate::wrap;
 
+/// CPU time that this thread may spend between the starts of two stages of a pipeline; lit takes 1 to 5 ms. What is started later finds
+/// what the stages before it have changed meanwhile.
+const LATE: Duration = Duration::from_millis(10);
+
 /// A pipeline whose stages are being started.
 pub(crate) struct Assembly<'c, 'a> {
     pub(crate) context: &'c mut Context<'a>,
@@ -46,6 +50,8 @@ pub(crate) struct Assembly<'c, 'a> {
     /// The next stage's input. `None` means an empty pipe.
     pub(crate) upstream: Option<Rc<OwnedFd>>,
     pub(crate) begun: Instant,
+    /// CPU time of this thread when the first process of the pipeline had been started.
+    started: Option<Duration>,
     /// The stat cache, if the pipeline has several stages.
     pub stat_cache: Option<StatCache>,
 }
@@ -81,6 +87,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             opened: Vec::new(),
             upstream: None,
             begun,
+            started: None,
             stat_cache: (pipeline.stages.len() > 1).then(StatCache::begin),
         }
     }
@@ -329,7 +336,11 @@ impl<'c, 'a> Assembly<'c, 'a> {
             keep_cold: is_wrapped || self.context.script.cold.covers(Path::new(&program)),
             process_group,
         };
+        // A long check file was read and parsed, for one, before its FileCheck is left to itself.
+        let is_late = self.started.is_some_and(|since| own_time().saturating_sub(since) > LATE);
+        self.context.is_outdated |= is_late && self.context.filechecks.is_some();
         let started = self.context.launcher.start(&spec, self.context.group);
+        self.started.get_or_insert_with(own_time);
         let child = started.map_err(|error| match running.is_limited {
             // lit starts a Python for it.
             true => not_started(error, &self.python(), shell.cwd()),
@@ -492,4 +503,10 @@ fn not_started(error: StartError, program: &str, cwd: &str) -> Halt {
         StartError::Nul { .. } => Halt::exception("ValueError", "embedded null byte"),
         StartError::Ended { .. } => Halt::Killed,
     }
+}
+
+/// CPU time of this thread.
+fn own_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }

@@ -431,11 +431,15 @@ enum hs_call_outcome hs_signals_return(void *context)
     return HS_CALL_LEAVES;
 }
 
-/* A call that waits under a mask of its own, at `mask`. The kernel refuses any other size than HS_SET_BYTES. */
+/* A call that waits under a mask of its own, at `mask`. The kernel refuses any other size than HS_SET_BYTES. A handler that comes meanwhile
+ * runs with that mask and not with the tool's. So the call is made here where one of them has SIGSYS, and a handler makes the run
+ * doubtful. */
 enum hs_call_outcome hs_signals_wait(struct hs_system_call *call, long mask, long size)
 {
     uint64_t changed;
-    if (!mask || size != HS_SET_BYTES || !hs_signals_fetch(&changed, mask, sizeof changed) || !(changed & SIGSYS_BIT))
+    if (!mask || size != HS_SET_BYTES || !hs_signals_fetch(&changed, mask, sizeof changed))
+        return HS_CALL_NATIVE;
+    if (!(changed & SIGSYS_BIT) && !hs_signals_blocks())
         return HS_CALL_NATIVE;
     changed &= ~SIGSYS_BIT;
     const struct {
