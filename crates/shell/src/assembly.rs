@@ -340,7 +340,9 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let is_late = self.started.is_some_and(|since| own_time().saturating_sub(since) > LATE);
         self.context.is_outdated |= is_late && self.context.filechecks.is_some();
         let started = self.context.launcher.start(&spec, self.context.group);
-        self.started.get_or_insert_with(own_time);
+        if self.pipeline.stages.len() > 1 {
+            self.started.get_or_insert_with(own_time);
+        }
         let child = started.map_err(|error| match running.is_limited {
             // lit starts a Python for it.
             true => not_started(error, &self.python(), shell.cwd()),
