@@ -106,18 +106,26 @@ static int blocks_it(void)
     return sigismember(&mask, SIGSYS);
 }
 
-/* A signal whose handler runs with all others blocked. */
-static void handle_with_all_blocked(void (*handler)(int))
+static void look_in_a_wait(int number)
 {
-    struct sigaction frame = {.sa_sigaction = look_at_frame, .sa_flags = SA_SIGINFO}, action = {.sa_handler = handler};
-    struct sigaction before[2];
+    (void)number;
+    shown_in_frame = blocks_it();
+}
+
+static const struct sigaction LOOKS_AT_FRAME = {.sa_sigaction = look_at_frame, .sa_flags = SA_SIGINFO};
+static const struct sigaction LOOKS_IN_A_WAIT = {.sa_handler = look_in_a_wait};
+
+/* A signal whose handler runs with all others blocked, and another one that comes meanwhile. */
+static void handle_with_all_blocked(void (*handler)(int), const struct sigaction *another)
+{
+    struct sigaction action = {.sa_handler = handler}, before[2];
     sigset_t was, own;
     sigfillset(&action.sa_mask);
     sigemptyset(&own);
     sigaddset(&own, SIGUSR1);
     sigaddset(&own, SIGUSR2);
     sigprocmask(SIG_UNBLOCK, &own, &was);
-    sigaction(SIGUSR2, &frame, &before[0]);
+    sigaction(SIGUSR2, another, &before[0]);
     sigaction(SIGUSR1, &action, &before[1]);
     say("before %d", blocks_it());
     shown_in_frame = shown_in_handler = -1;
@@ -132,10 +140,10 @@ static void handle_with_all_blocked(void (*handler)(int))
 
 OBSERVE(sigsys_in_a_handler)
 {
-    handle_with_all_blocked(raise_another);
+    handle_with_all_blocked(raise_another, &LOOKS_AT_FRAME);
 }
 
-/* A handler that waits for another one, under a mask that lets all through. */
+/* A handler that waits for another one, under a mask that has neither that one nor SIGSYS. */
 static void wait_in_a_handler(int number)
 {
     sigset_t mask;
@@ -148,44 +156,24 @@ static void wait_in_a_handler(int number)
     shown_in_handler = blocks_it();
 }
 
-static void look_in_a_wait(int number)
-{
-    (void)number;
-    shown_in_frame = blocks_it();
-}
-
 OBSERVE(sigsys_in_a_wait)
 {
-    struct sigaction outer = {.sa_handler = wait_in_a_handler}, inner = {.sa_handler = look_in_a_wait}, before[2];
-    sigset_t was, own;
-    sigfillset(&outer.sa_mask);
-    sigemptyset(&own);
-    sigaddset(&own, SIGUSR1);
-    sigaddset(&own, SIGUSR2);
-    sigprocmask(SIG_UNBLOCK, &own, &was);
-    sigaction(SIGUSR1, &outer, &before[0]);
-    sigaction(SIGUSR2, &inner, &before[1]);
-    shown_in_frame = shown_in_handler = -1;
-    raise(SIGUSR1);
-    say("in the wait %d behind it %d after %d", shown_in_frame, shown_in_handler, blocks_it());
-    sigaction(SIGUSR1, &before[0], NULL);
-    sigaction(SIGUSR2, &before[1], NULL);
-    sigprocmask(SIG_SETMASK, &was, NULL);
+    handle_with_all_blocked(wait_in_a_handler, &LOOKS_IN_A_WAIT);
 }
 
 OBSERVE(sigsys_after_a_jump)
 {
-    handle_with_all_blocked(leave_by_jump);
+    handle_with_all_blocked(leave_by_jump, &LOOKS_AT_FRAME);
 }
 
 OBSERVE(sigsys_let_through_later)
 {
-    handle_with_all_blocked(let_through);
+    handle_with_all_blocked(let_through, &LOOKS_AT_FRAME);
 }
 
 static void *handle_in_thread(void *argument)
 {
-    handle_with_all_blocked(raise_another);
+    handle_with_all_blocked(raise_another, &LOOKS_AT_FRAME);
     return argument;
 }
 
@@ -194,7 +182,7 @@ OBSERVE(sigsys_in_a_threads_handler)
     pthread_t thread;
     if (pthread_create(&thread, NULL, handle_in_thread, NULL) == 0)
         pthread_join(thread, NULL);
-    handle_with_all_blocked(leave_by_jump);
+    handle_with_all_blocked(leave_by_jump, &LOOKS_AT_FRAME);
 }
 
 DISTURB(sigsys_with_all_blocked)

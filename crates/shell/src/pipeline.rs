@@ -206,8 +206,7 @@ fn collect(
         let is_remembered = stage.open.as_ref().is_some_and(Open::is_remembered);
         context.has_late |= stage.late.is_some() && !(has_passed && is_remembered);
         if let (Some(filechecks), Some(open)) = (context.filechecks, &stage.open) {
-            let is_late_pass = has_passed && stage.late.is_some() && !is_remembered;
-            if is_late_pass {
+            if has_passed && stage.late.is_some() && !is_remembered {
                 filechecks.has_passed_late(open);
             }
             // One that has changed is another question.
