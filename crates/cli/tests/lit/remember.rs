@@ -54,10 +54,17 @@ impl Place {
 
     /// Runs the test. Returns its code, and whether it was not run.
     pub fn run(&self) -> (String, bool) {
+        let (code, is_cached, _) = self.told();
+        (code, is_cached)
+    }
+
+    /// Runs the test. Returns its code, whether it was not run, and what was printed.
+    fn told(&self) -> (String, bool, String) {
         self.settle();
         let report = self.path("report.json");
         let _ = fs::remove_file(&report);
-        let mut command = self.suite.command(&[&self.args[..], &["-o", "report.json", "a.test"]].concat());
+        let mut command =
+            self.suite.command(&[&self.args[..], &["--explain", "-o", "report.json", "a.test"]].concat());
         command
             .env("HOTSTART_CACHE_DIR", self.cache.path())
             .envs(self.env.iter().map(|(name, value)| (name, value)));
@@ -65,7 +72,7 @@ impl Place {
         let text = fs::read_to_string(&report).unwrap_or_else(|_| panic!("{run:?}"));
         let report: Value = serde_json::from_str(&text).unwrap();
         let test = &report["tests"][0];
-        (test["code"].as_str().unwrap().to_owned(), test["cached"] == true)
+        (test["code"].as_str().unwrap().to_owned(), test["cached"] == true, format!("{run:?}"))
     }
 
     /// Whether the test is never remembered.
@@ -86,8 +93,18 @@ impl Place {
         }
     }
 
+    /// Whether the test is remembered in the end. If it is not, prints what each run said.
     pub fn is_remembered(&self) -> bool {
-        (0..RUNS).any(|_| self.run().1)
+        let mut texts = Vec::new();
+        for _ in 0..RUNS {
+            let (_, is_cached, text) = self.told();
+            if is_cached {
+                return true;
+            }
+            texts.push(text);
+        }
+        eprintln!("never remembered:\n{}", texts.join("\n"));
+        false
     }
 }
 

@@ -1,7 +1,7 @@
 //! A small suite in a private directory, and runs of the real binary over it.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
@@ -99,14 +99,15 @@ pub fn lit_python() -> PathBuf {
 }
 
 /// Returns the directory where hotstart remembers tools: one for all tests, which is kept, since observing a tool takes seconds.
-/// Commands that started cold because they were doubtful in an earlier run of the same tests would be no warm starts, so those are
-/// forgotten.
+/// Commands that were doubtful in one test would start cold in another. A directory in the place of their file keeps them from being
+/// remembered.
 fn cache() -> &'static Path {
     static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hotstart-cache");
-        if let Err(error) = fs::remove_file(cache.join("doubtful-commands")) {
-            assert_eq!(error.kind(), ErrorKind::NotFound, "{}: {error}", cache.display());
-        }
+        let doubtful = cache.join("doubtful-commands");
+        let _ = fs::remove_file(&doubtful);
+        fs::create_dir_all(&doubtful).expect("the tests' own directory");
+        fs::set_permissions(&cache, Permissions::from_mode(0o700)).expect("it is theirs");
         cache
     });
     &CACHE

@@ -103,8 +103,10 @@ struct Tree<'w> {
 }
 
 impl Tree<'_> {
-    /// Follows all processes until the first one has ended.
+    /// Follows all processes until the first one has ended, and those that have executed nothing: the leader of a job's group ends at once,
+    /// but may not have got the time yet.
     fn follow(mut self) -> io::Result<(i32, bool)> {
+        let mut code = None;
         while let Some((pid, happened)) = self.traced.next()? {
             match happened {
                 Happened::Ended(with) => {
@@ -112,11 +114,7 @@ impl Tree<'_> {
                     self.forgone.remove(&pid);
                     self.loaders.remove(&pid);
                     if pid == self.traced.root {
-                        let is_last = self.ours.is_empty() && self.early.is_empty();
-                        if !is_last {
-                            self.watcher.refuse("leaves processes behind");
-                        }
-                        return Ok((with, is_last));
+                        code = Some(with);
                     }
                 }
                 Happened::Made(child) => {
@@ -162,6 +160,15 @@ impl Tree<'_> {
                     // The beginning, which older kernels report as well.
                     None => tracer::resume_call(pid),
                 },
+            }
+            if let Some(code) = code {
+                if !self.early.is_empty() || self.ours.values().any(|is_ours| !is_ours) {
+                    self.watcher.refuse("leaves processes behind");
+                    return Ok((code, false));
+                }
+                if self.ours.is_empty() {
+                    return Ok((code, true));
+                }
             }
         }
         Err(io::ErrorKind::InvalidData.into())
