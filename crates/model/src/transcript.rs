@@ -59,7 +59,7 @@ pub struct Stage {
     pub stderr: String,
     /// The status after negation by `not`.
     pub status: i32,
-    /// How the process itself ended. `None` if no process was started.
+    /// How the process itself ended, or what ran in its place. `None` for a command of the shell's own.
     pub process: Option<Status>,
     /// Whether the script's time was up when this stage ended.
     pub timed_out: bool,

@@ -119,7 +119,11 @@ impl Execute for Processes<'_> {
         let deadline = [own, self.deadline].into_iter().flatten().min();
         let mut transcript = {
             let _watched = self.watch.over(&group, deadline);
-            hotstart_shell::run_script_with(script, Starts { launcher, group: &group, filechecks })
+            let is_repeatable = way == Way::Warm;
+            hotstart_shell::run_script_with(
+                script,
+                Starts { launcher, group: &group, filechecks, is_repeatable },
+            )
         };
         // The run's own deadline is no test's timeout: a script that it cut off has no result.
         let now = Instant::now() + Duration::from_millis(1);

@@ -87,7 +87,7 @@ fn run(order: Order<Script>, known: &mut Option<Known>) -> io::Result<(Answer, V
     group.settle();
     let filechecks = filechecks.map(|told| decider(known, told));
     let run = || {
-        let starts = Starts { launcher: &launcher, group: &group, filechecks };
+        let starts = Starts { launcher: &launcher, group: &group, filechecks, is_repeatable: true };
         let transcript = hotstart_shell::run_script_with(&script, starts);
         let uses = filechecks.map(FileChecks::uses).unwrap_or_default();
         // One write: each call of a traced process costs more than it does elsewhere.

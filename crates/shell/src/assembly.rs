@@ -27,6 +27,7 @@ use crate::expand;
 use crate::halt::{Halt, Halting};
 use crate::interpreter;
 use crate::lookup::which;
+use crate::mark::Seen;
 use crate::native::watch;
 use crate::pipeline::{self, Context, new_pipe};
 use crate::prefix::{self, Prefix, Prefixed};
@@ -75,6 +76,16 @@ enum Sink {
     File(Rc<OwnedFd>),
     /// A temporary file, read when all stages have ended.
     Temporary,
+}
+
+/// What a stage runs.
+struct Callee {
+    /// The file to execute.
+    program: String,
+    args: Vec<String>,
+    /// The native stage that replaces the process, and the files that it reads beside other stages.
+    task: Option<Task>,
+    files: Vec<Seen>,
 }
 
 impl<'c, 'a> Assembly<'c, 'a> {
@@ -181,7 +192,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
         let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
         let target = own.as_mut().unwrap_or(shell);
-        let (program, args, task) = self.callee(target, &words, is_native, path)?;
+        let Callee { program, args, task, files } = self.callee(target, &words, slots, is_native, path)?;
         if self.context.is_native {
             let Context { doubt, found, .. } = &mut *self.context;
             watch::program(doubt, found, words[0].text(), &program)?;
@@ -195,7 +206,10 @@ impl<'c, 'a> Assembly<'c, 'a> {
         };
         let wiring = self.wire(slots, task.is_some())?;
         match task {
-            Some(task) => self.start_native(target, task, wiring, Running { negation, ..Running::default() }),
+            Some(task) => {
+                let running = Running { negation, files, ..Running::default() };
+                self.start_native(target, task, wiring, running)
+            }
             None => {
                 let running = Running { negation, open, ..Running::default() };
                 self.start_process(target, program, args, wiring, running)
@@ -203,33 +217,49 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
     }
 
-    /// Returns the file to execute, its arguments, and the native stage that replaces the process, if there is one.
+    /// Returns what a stage runs.
     fn callee(
         &self,
         shell: &Shell,
         words: &[Word],
+        slots: [Slot; 3],
         is_native: bool,
         path: Halting<Cow<'_, str>>,
-    ) -> Halting<(String, Vec<String>, Option<Task>)> {
+    ) -> Halting<Callee> {
         let mut args = expand::arguments(words, shell.cwd());
         if !is_native {
             let program = find_program(words[0].text(), shell.cwd(), path)?;
             let task = refused_by_limits(shell, &program, &args[0]);
-            return Ok((program, args, task));
+            return Ok(Callee { program, args, task, files: Vec::new() });
         }
         path?;
         if shell.limits.iter().any(is_below_launcher) {
-            return Ok((self.python(), args, Some(refused_launcher())));
+            let task = Some(refused_launcher());
+            return Ok(Callee { program: self.python(), args, task, files: Vec::new() });
         }
         let python = self.context.script.lit_python.as_deref();
-        let may_be = |task: &Task| interpreter::is_plain(shell, python) && task.has_plain_files(shell.cwd());
-        let task = Task::find(&args, self.dialect()).filter(may_be);
+        let task = Task::find(&args, self.dialect()).filter(|_| interpreter::is_plain(shell, python));
+        let task = task.and_then(|task| self.files(&task, slots, shell.cwd()).map(|files| (task, files)));
         if task.is_none() {
             let name = std::mem::take(&mut args[0]);
             let program = self.by_python(&name).ok_or_else(|| Halt::internal(&name, "no Python is known"))?;
             args.splice(0..1, program);
         }
-        Ok((self.python(), args, task))
+        let (task, files) = task.unzip();
+        Ok(Callee { program: self.python(), args, task, files: files.unwrap_or_default() })
+    }
+
+    /// Returns the files that a native command reads beside other stages. `None` if a process has to run it: the command would do it
+    /// earlier than lit's Python or later, and what it then finds or leaves could not be told from what that would.
+    fn files(&self, task: &Task, slots: [Slot; 3], cwd: &str) -> Option<Vec<Seen>> {
+        if self.pipeline.stages.len() == 1 {
+            return task.has_plain_files(cwd).then(Vec::new);
+        }
+        let has_file = slots.iter().any(|slot| matches!(slot, Slot::File(_)));
+        if has_file || !self.context.is_repeatable || !task.has_plain_files(cwd) {
+            return None;
+        }
+        task.files(cwd)?.iter().map(|file| Seen::of(Path::new(file))).collect()
     }
 
     /// Returns the Python that lit would start. Messages name it.
@@ -338,7 +368,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         };
         // A long check file was read and parsed, for one, before its FileCheck is left to itself.
         let is_late = self.started.is_some_and(|since| own_time().saturating_sub(since) > LATE);
-        self.context.is_outdated |= is_late && self.context.filechecks.is_some();
+        self.context.is_outdated |= is_late && self.context.is_repeatable;
         let started = self.context.launcher.start(&spec, self.context.group);
         if self.pipeline.stages.len() > 1 {
             self.started.get_or_insert_with(own_time);

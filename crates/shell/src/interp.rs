@@ -66,6 +66,7 @@ fn run_prepared(
         launcher: starts.launcher,
         group: starts.group,
         filechecks: starts.filechecks,
+        is_repeatable: starts.is_repeatable,
         matched: 0,
         is_outdated: false,
         has_late: false,

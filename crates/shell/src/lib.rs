@@ -23,6 +23,7 @@ mod interp;
 mod interpreter;
 mod lex;
 mod lookup;
+mod mark;
 mod native;
 mod parse;
 mod paste;
@@ -52,7 +53,7 @@ use hotstart_model::{Interpreter, Script, Transcript};
 /// The caller keeps the deadline and calls [`Group::kill`] when it passes. This function tells the script's timeout
 /// from an interruption of the whole run by the group and its own clock.
 pub fn run_script(script: &Script, launcher: &Launcher, group: &Group) -> Transcript {
-    run_script_with(script, Starts { launcher, group, filechecks: None })
+    run_script_with(script, Starts { launcher, group, filechecks: None, is_repeatable: false })
 }
 
 /// Like [`run_script`], but passes of FileCheck may be decided without a process.
@@ -75,4 +76,6 @@ pub struct Starts<'a> {
     pub group: &'a Group,
     /// Decides passes of FileCheck. `None` if every FileCheck runs.
     pub filechecks: Option<&'a FileChecks>,
+    /// Whether the caller runs the script again, cold, if the transcript proves nothing ([`Transcript::is_outdated`]).
+    pub is_repeatable: bool,
 }

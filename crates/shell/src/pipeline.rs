@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::filecheck::{FileChecks, Open};
 use crate::halt::{Halt, Halting};
 use crate::lookup::which;
+use crate::mark::Seen;
 use crate::native::program::Found;
 use crate::native::{Refusal, watch};
 use crate::paste;
@@ -47,9 +48,11 @@ pub(crate) struct Context<'a> {
     pub pipes: Option<Pipes>,
     /// Decides passes of FileCheck without a process. `None` if every FileCheck runs.
     pub filechecks: Option<&'a FileChecks>,
+    /// Whether the caller runs the script again, cold, if it proves nothing.
+    pub is_repeatable: bool,
     /// FileChecks that passed without a process.
     pub matched: usize,
-    /// Whether a FileCheck may have found other files than it would have under lit.
+    /// Whether a FileCheck, `cat` or `diff` may have found other files than it would have under lit.
     pub is_outdated: bool,
     /// Whether a FileCheck was started only at the end of its input, and nothing else shows that it passes.
     pub has_late: bool,
@@ -198,8 +201,9 @@ fn collect(
         }
         let status = stage.negation.apply(stage.status);
         context.matched += usize::from(stage.is_matched);
-        // lit's FileCheck would have found what was there when the pipeline began.
-        let is_outdated = stage.late.as_ref().is_some_and(|scene| !scene.is_current());
+        // lit's FileCheck would have found what was there when the pipeline began, and its Python for `cat` what was there a little later.
+        let is_outdated = stage.late.as_ref().is_some_and(|scene| !scene.is_current())
+            || !stage.files.iter().all(Seen::is_current);
         context.is_outdated |= is_outdated;
         let is_silent = stage.stdout.is_empty() && stage.stderr.is_empty();
         let has_passed = stage.process == Some(Status::Exited(0)) && is_silent;

@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use crate::builtin::native::{Task, Written};
 use crate::filecheck::{Open, Scene, Waiting};
+use crate::mark::Seen;
 use crate::prefix::Negation;
 use crate::pump::{self, Port};
 
@@ -51,6 +52,8 @@ pub(crate) struct Running<'g> {
     pub open: Option<Open>,
     /// What a FileCheck would have found, if it was started only when its input was complete.
     pub late: Option<Scene>,
+    /// The files that a native command reads before or after its process would have.
+    pub files: Vec<Seen>,
 }
 
 /// A stage that waits for its input.
@@ -87,7 +90,8 @@ pub(crate) enum Outlet {
 }
 
 impl<'g> Running<'g> {
-    /// Sends the output of a native command to its destinations. A rest that does not fit into a pipe becomes a port.
+    /// Sends the output of a native command to its destinations, and records its end as that of a process. A rest that does not fit into a
+    /// pipe becomes a port.
     pub fn deliver(&mut self, written: Written, outlets: Outlets) -> Vec<Port> {
         let Written { mut stdout, stderr, status, output_before_errors } = written;
         let mut lost = false;
@@ -106,6 +110,8 @@ impl<'g> Running<'g> {
             [send(outlets.stdout, stdout, &mut self.stdout, &mut lost), err]
         };
         self.status = if lost { PYTHON_OUTPUT_LOST } else { status };
+        // In a cold run it may be a process.
+        self.process = Some(Status::Exited(self.status));
         ports.into_iter().flatten().collect()
     }
 

@@ -80,7 +80,8 @@ impl Space {
             wraps: Default::default(),
         };
         let filechecks = matches.then_some(&self.filechecks);
-        run_script_with(&script, Starts { launcher: &Launcher::new(), group: &Group::new(), filechecks })
+        let (launcher, group) = (&Launcher::new(), &Group::new());
+        run_script_with(&script, Starts { launcher, group, filechecks, is_repeatable: true })
     }
 
     /// How many FileChecks started at once because their check file had no directive.

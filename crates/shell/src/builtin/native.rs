@@ -80,6 +80,15 @@ impl Task {
         }
     }
 
+    /// Returns the files that it reads. `None` if it looks at whole directories.
+    pub fn files(&self, cwd: &str) -> Option<Vec<String>> {
+        match self {
+            Task::Cat(cat) => Some(cat.files().iter().map(|file| join(cwd, file)).collect()),
+            Task::Diff(diff) => diff.files(cwd),
+            Task::Refused(_) => Some(Vec::new()),
+        }
+    }
+
     /// Runs the task.
     pub fn run(self, stdin: Vec<u8>, cwd: &str) -> Halting<Written> {
         match self {

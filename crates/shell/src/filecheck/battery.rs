@@ -22,8 +22,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::trust::{Aspect, Mark, Tool, Verdict};
+use super::trust::{Tool, Verdict};
 use super::{FileChecks, Observe, libraries, plain_block, plain_environment, python};
+use crate::mark::{Aspect, Mark};
 
 /// The longest that a case, and all of them, may take. A FileCheck takes milliseconds; a program that only has its name may wait for ever.
 const CASE: Duration = Duration::from_secs(10);

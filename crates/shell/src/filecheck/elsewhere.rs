@@ -17,8 +17,9 @@ use hotstart_launch::Launcher;
 use serde::{Deserialize, Serialize};
 
 use super::passes::Hash;
-use super::trust::{Aspect, Ignored, Mark, Tool, Verdict};
+use super::trust::{Ignored, Tool, Verdict};
 use super::{FileChecks, battery, filechecks_directory, limits, store};
+use crate::mark::{Aspect, Mark};
 
 /// A FileCheck whose answers to the battery are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use hotstart_launch::is_missed_by_loader;
 use hotstart_model::Environment;
 
 use super::regular_file;
-use super::trust::Mark;
+use crate::mark::Mark;
 
 const NAME: &str = "LD_LIBRARY_PATH";
 

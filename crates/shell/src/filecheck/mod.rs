@@ -32,6 +32,7 @@ use hotstart_model::{Environment, Script};
 use hotstart_python::path::join;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, SeekFrom};
 
+use crate::mark::Mark;
 use crate::pump;
 
 pub use elsewhere::{FileCheckUses, KnownFileCheck, Losses};
@@ -40,7 +41,7 @@ use libraries::{Missed, relative_parts};
 use passes::{Hash, Passes};
 pub use passes::{PassesReport, passes_report, remove_damaged_passes};
 pub(crate) use question::Question;
-use trust::{Mark, Tool, Trust};
+use trust::{Tool, Trust};
 pub(crate) use waiting::{Started, Waiting};
 
 /// A run of so many tests uses its FileCheck often enough to have it tested at once.
@@ -435,7 +436,7 @@ fn options_of(env: &Environment) -> Result<Option<&str>, Undecided> {
 
 #[cfg(test)]
 mod tests {
-    use super::trust::{Mark, Verdict};
+    use super::trust::Verdict;
     use super::*;
 
     #[test]

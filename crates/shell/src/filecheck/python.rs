@@ -12,8 +12,8 @@ use std::path::Path;
 use hotstart_inputs::{Input, Looks, State};
 use hotstart_model::Environment;
 
-use super::trust::{Aspect, Mark};
 use crate::interpreter::is_harmless;
+use crate::mark::{Aspect, Mark};
 
 /// What installers write after the first line: pip, older pip, uv.
 const WRAPPERS: [&str; 3] = [

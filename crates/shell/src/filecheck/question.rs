@@ -8,7 +8,8 @@ use hotstart_model::Environment;
 use super::Call;
 use super::libraries::Scene;
 use super::passes::Hash;
-use super::trust::{Mark, Tool};
+use super::trust::Tool;
+use crate::mark::Mark;
 
 /// A use of FileCheck, before its input is known.
 pub(crate) struct Question {

@@ -11,7 +11,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hotstart_filecheck::battery;
 
-use super::trust::{Aspect, Mark, Tool, Verdict};
+use super::trust::{Tool, Verdict};
+use crate::mark::{Aspect, Mark};
 
 /// A file changed within this many seconds may change again within one tick of the clock that stamps it.
 pub(super) const RECENT: i64 = 2;

@@ -6,8 +6,6 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -15,10 +13,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use hotstart_filecheck::Dialect;
 use hotstart_launch::{Hold, Reason, stamps_accesses};
 use hotstart_model::Environment;
-use serde::{Deserialize, Serialize};
 
 use super::passes::Hash;
 use super::{python, question, store};
+use crate::mark::{Aspect, Mark};
 
 /// Uses in a run before the battery tests a FileCheck. The battery takes about as long as this number of its runs,
 /// warm.
@@ -80,68 +78,6 @@ fn is_of_locale(name: &OsStr) -> bool {
     const NAMES: [&str; 8] =
         ["LANG", "LANGUAGE", "LOCPATH", "NLSPATH", "TZ", "TZDIR", "POSIXLY_CORRECT", "LLVM_PROFILE_FILE"];
     name.as_encoded_bytes().starts_with(b"LC_") || NAMES.iter().any(|known| name == *known)
-}
-
-/// What of a path a mark stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Aspect {
-    /// The file that the path leads to.
-    Target,
-    /// What is at the path: a file, a link, or a directory with its names.
-    Itself,
-    /// That this directory is there, whatever is in it.
-    Place,
-    /// That nothing is there.
-    Missing,
-}
-
-/// A file, and the numbers that identify its version.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Mark {
-    pub path: PathBuf,
-    pub aspect: Aspect,
-    /// Device, inode, size, and times of modification and change.
-    pub numbers: [i64; 7],
-}
-
-impl Mark {
-    /// Returns the mark of the file as it is now.
-    pub fn of(path: &Path) -> Option<Mark> {
-        Mark::seen(path, Aspect::Target)
-    }
-
-    /// Returns the mark of an aspect as it is now. `None` if it is another one now.
-    pub fn seen(path: &Path, aspect: Aspect) -> Option<Mark> {
-        Some(Mark { path: path.to_owned(), aspect, numbers: Mark::numbers(path, aspect)? })
-    }
-
-    fn numbers(path: &Path, aspect: Aspect) -> Option<[i64; 7]> {
-        let found = match aspect {
-            Aspect::Target => std::fs::metadata(path),
-            _ => std::fs::symlink_metadata(path),
-        };
-        Some(match (aspect, found) {
-            (Aspect::Missing, Err(error)) => {
-                let is_missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
-                is_missing.then_some([0; 7])?
-            }
-            (Aspect::Missing, Ok(_)) | (_, Err(_)) => return None,
-            (Aspect::Place, Ok(found)) => {
-                let what = [found.dev() as i64, found.ino() as i64, i64::from(found.mode())];
-                [what[0], what[1], what[2], 0, 0, 0, 0]
-            }
-            (Aspect::Target | Aspect::Itself, Ok(found)) => {
-                let (device, inode, size) = (found.dev() as i64, found.ino() as i64, found.size() as i64);
-                let modified = [found.mtime(), found.mtime_nsec()];
-                let changed = [found.ctime(), found.ctime_nsec()];
-                [device, inode, size, modified[0], modified[1], changed[0], changed[1]]
-            }
-        })
-    }
-
-    pub fn is_current(&self) -> bool {
-        Mark::numbers(&self.path, self.aspect) == Some(self.numbers)
-    }
 }
 
 /// The result of the battery.
