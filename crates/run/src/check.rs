@@ -210,7 +210,7 @@ fn contradicted(
 
 fn tell_second_run(run: &Run<'_>, job: JobId) {
     let text = format!(
-        "{}: it passed, but its warm starts made calls that hotstart does not know, so it ran again, cold, and failed. If it \
+        "{}: it passed, but in a way that is not known to be harmless, so it ran again, cold, and failed. If it \
          fails wherever it runs twice, as it leaves something outside its %t files, run it with --cold.",
         run.source.label(job)
     );

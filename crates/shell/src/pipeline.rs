@@ -201,8 +201,10 @@ fn collect(
         }
         let status = stage.negation.apply(stage.status);
         context.matched += usize::from(stage.is_matched);
-        // lit's FileCheck would have found what was there when the pipeline began, and its Python for `cat` what was there a little later.
+        // lit's FileCheck would have found what was there when the pipeline began, but it opens the check file some 10 ms later, and lit's
+        // Python for `cat` opens its files still later.
         let is_outdated = stage.late.as_ref().is_some_and(|scene| !scene.is_current())
+            || stage.decided_on.as_ref().is_some_and(|scene| !scene.has_check_file())
             || !stage.files.iter().all(Seen::is_current);
         context.is_outdated |= is_outdated;
         let is_silent = stage.stdout.is_empty() && stage.stderr.is_empty();

@@ -408,6 +408,7 @@ impl Pump<'_, '_> {
             Some(Pending::FileCheck(mut waiting)) => {
                 if waiting.passes(&data) {
                     stage.has_matched();
+                    stage.decided_on = Some(waiting.scene);
                     return Ok(Vec::new());
                 }
                 stage.pending = Some(Pending::FileCheck(waiting));

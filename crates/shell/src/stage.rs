@@ -50,6 +50,8 @@ pub(crate) struct Running<'g> {
     pub is_matched: bool,
     /// The question that a FileCheck answers.
     pub open: Option<Open>,
+    /// What a FileCheck that passed without a process was decided on, beside other stages.
+    pub decided_on: Option<Scene>,
     /// What a FileCheck would have found, if it was started only when its input was complete.
     pub late: Option<Scene>,
     /// The files that a native command reads before or after its process would have.

@@ -171,6 +171,30 @@ fn a_check_file_that_changes_meanwhile_makes_the_run_outdated() {
     assert!(outdated > 0);
 }
 
+/// lit's FileCheck opens its check file some 10 ms after its start, and finds what the other stage has written there for a moment.
+#[test]
+fn a_check_file_that_is_another_one_for_a_moment_makes_a_pass_outdated() {
+    let Some(filecheck) = installed() else { return };
+    let space = Space::new(&filecheck);
+    let other = "echo CHECK: never > moment; echo CHECK: new > moment";
+    let wait = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+    for text in [
+        format!("sh -c '{wait}; {other}; echo new' | FileCheck moment"),
+        format!("sh -c 'echo new; exec >&-; {wait}; {other}' | FileCheck moment"),
+    ] {
+        let mut outdated = 0;
+        for _ in 0..10 {
+            fs::write(space.dir.path().join("moment"), "CHECK: new\n").unwrap();
+            let transcript = space.run(&text, true, false);
+            // If the script was faster, this is the file in between or the new one.
+            outdated += usize::from(transcript.is_outdated && transcript.matched == 1);
+        }
+        assert!(outdated > 0, "{text}");
+    }
+    let transcript = space.run("/bin/cat good | FileCheck check", true, false);
+    assert_eq!((transcript.matched, transcript.is_outdated), (1, false));
+}
+
 #[test]
 fn a_filecheck_that_cannot_be_started_does_not_pass() {
     let Some(filecheck) = installed() else { return };

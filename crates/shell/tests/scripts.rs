@@ -216,7 +216,7 @@ fn what_changes_beside_cat_or_diff_proves_nothing() {
         ("cat f | sh -c '/bin/cat; echo two > f'", true),
         ("cat f | sh -c '/bin/cat; rm f'", true),
         ("echo one | diff f - | /bin/cat", false),
-        ("echo one | diff f - | sh -c 'echo two >> f'", true),
+        ("echo one | diff f - | sh -c 'cat; echo two >> f'", true),
         ("diff f f | sh -c 'cat; mv f f2; echo one > f'", true),
     ] {
         fs::write(space.dir.path().join("f"), "one\n").unwrap();
