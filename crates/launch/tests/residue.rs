@@ -71,14 +71,26 @@ fn launchers() -> [Launcher; 2] {
     [warm_launcher(&names), resetting_launcher(&names)]
 }
 
-/// Functions that the runtime interposes leave there what libc's own leave.
+/// Functions that the runtime interposes leave there what libc's own leave. Some processors save the upper halves of vector registers in
+/// one process and not in another, where all are zero (docs/design/verification.md, known escapes). What ld.so then leaves keeps the tool
+/// cold.
 #[test]
 fn a_constructor_that_forgets_to_set_a_variable_finds_what_it_finds_in_a_cold_process() {
     for at in ["file", "thread", "heap", "pointer"] {
         let (tool, case) = (built("unset", &["-O1", "-DWORDS=64", &format!("-DAT={at}")]), case(&[]));
         let cold = cold_ones(&Launcher::new(), &tool, &case);
         assert!(cold.iter().all(|left| left.contains('1')), "nothing is left");
-        check(&launchers(), &tool, &case, &cold, |left, cold| left == cold);
+        let warm = launchers();
+        if warm
+            .iter()
+            .all(|launcher| start(launcher, &tool, &case).1.via == Via::Cold(Reason::ConstructorsDiffer))
+        {
+            eprintln!(
+                "skipped: {at}: the constructor finds other words with the runtime, so that its tool is cold"
+            );
+            continue;
+        }
+        check(&warm, &tool, &case, &cold, |left, cold| left == cold);
     }
 }
 

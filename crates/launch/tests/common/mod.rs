@@ -6,7 +6,7 @@ use std::io::{Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use hotstart_launch::{
     Choice, EnvBlock, Exit, Group, Launcher, Limit, OnDoubt, Policy, ProcessGroup, Spec, Via,
@@ -55,12 +55,17 @@ pub fn compile(source: &Path, out: &Path, flags: &[&str]) {
     await_age(out);
 }
 
-/// Waits until the file is old enough for a zygote: a file that changed a moment ago makes a start cold.
+/// Waits until the file is old enough for a zygote: a file that changed a moment ago makes a start cold. The clock that stamps files is
+/// late where a virtual machine gets no time.
 pub fn await_age(path: &Path) {
     use std::os::unix::fs::MetadataExt;
     let meta = std::fs::metadata(path).unwrap();
     let changed = Duration::new(meta.ctime() as u64, meta.ctime_nsec() as u32);
-    while UNIX_EPOCH.elapsed().unwrap() < changed + Duration::from_millis(15) {
+    let now = || {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+    };
+    while now() < changed + Duration::from_millis(15) {
         std::thread::yield_now();
     }
 }
