@@ -198,7 +198,7 @@ impl fmt::Display for Reason {
             Reason::Debugger => "it is a debugger or tracer",
             Reason::RelativePath => "a path depends on the working directory",
             Reason::LibraryPath => "LD_LIBRARY_PATH leads to libraries relative to the working directory",
-            Reason::LoaderVariable => "the environment steers the loader",
+            Reason::LoaderVariable => "the environment steers the loader, by another LD_… than LD_LIBRARY_PATH and LD_PRELOAD",
             Reason::ManyDescriptors => "too many descriptors, or too high numbers",
             Reason::LargeRequest => "arguments and environment are too long",
             Reason::KernelFiles => "the working directory or a descriptor is on a file system that is not on the list",

@@ -50,8 +50,8 @@ pub use sys::wait::Change;
 pub use warm::{
     Ahead, Choice, Clones, CpuTime, Hold, Nested, OnDoubt, Policy, Retirement, StatCache, Statistics,
     Stopped, ToolStatistics, cache_directory, has_fixed_search, holds_files, is_missed_by_loader,
-    is_read_by_libraries, leads_through_made_up, needed_glibc, reports_changes, stamps_accesses,
-    stamps_changes,
+    is_read_by_libraries, leads_through_made_up, may_steer_loader, needed_glibc, reports_changes,
+    stamps_accesses, stamps_changes,
 };
 
 /// Returns whether this process was started without a standard output.

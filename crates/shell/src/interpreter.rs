@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hotstart_launch::may_steer_loader;
 use hotstart_model::Environment;
 
 use crate::state::Shell;
@@ -53,7 +54,7 @@ fn is_unchanged(vars: &Environment, python: Option<&Path>) -> bool {
             let mut parts = value.as_bytes().split(|&byte| matches!(byte, b':' | b';'));
             value.is_empty() || parts.all(|part| hides_nothing(part, python))
         } else {
-            !name.starts_with(b"LD_") && name != b"GLIBC_TUNABLES"
+            !may_steer_loader(name) && name != b"GLIBC_TUNABLES"
         }
     })
 }
@@ -142,6 +143,7 @@ mod tests {
             ("LD_LIBRARY_PATH", "/nowhere/at/all"),
             ("LD_LIBRARY_PATH", ""),
             ("PYTHON_VERSION", "3.13"),
+            ("LD_LLD", "/usr/bin/ld.lld"),
         ] {
             assert!(with(name, value), "{name}={value}");
         }

@@ -291,10 +291,21 @@ fn of_parts(name: &OsStr, env: &EnvBlock, asked: &Asked) -> Vec<u8> {
     key
 }
 
+/// Variables that have a name like the loader's, and that no glibc knows. BOLT's tests get the name of a linker by this one.
+const NOT_THE_LOADERS: [&[u8]; 1] = [b"LD_LLD"];
+
+/// Returns whether a variable of this name may steer the loader.
+pub fn may_steer_loader(name: &[u8]) -> bool {
+    name.starts_with(b"LD_") && !NOT_THE_LOADERS.contains(&name)
+}
+
 /// Returns the reason for which this environment needs a cold start; `None` if it does not.
 pub(crate) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
-    spec.env.strings().filter(|a| a.starts_with(b"LD_")).find_map(|assignment| {
-        let sign = assignment.iter().position(|&b| b == b'=')?;
+    spec.env.strings().find_map(|assignment| {
+        let sign = assignment
+            .iter()
+            .position(|&b| b == b'=')
+            .filter(|&sign| may_steer_loader(&assignment[..sign]))?;
         let (name, value) = (&assignment[..sign], &assignment[sign + 1..]);
         match name {
             search::NAME => search::refuses(value),
@@ -349,6 +360,8 @@ mod tests {
     fn what_is_read_before_main_is_in_the_key() {
         assert!(NAMES.iter().chain(&PREFIXES).all(|name| in_key(name)));
         assert!(in_key(b"LC_ALL") && in_key(b"LD_BIND_NOW"));
+        assert!(may_steer_loader(b"LD_") && may_steer_loader(b"LD_LL") && may_steer_loader(b"LD_LLD_"));
+        assert!(!may_steer_loader(b"LD_LLD") && !may_steer_loader(b"LD"));
         for other in [&b""[..], b"L", b"LANGUAGES", b"PATH", b"TERM", b"MAIL"] {
             assert!(!in_key(other), "{}", String::from_utf8_lossy(other));
         }

@@ -40,7 +40,7 @@ pub use file_systems::{holds_files, reports_changes, stamps_accesses, stamps_cha
 pub use files::{StatCache, is_missed_by_loader};
 pub use held::Hold;
 pub use image::needed_glibc;
-pub use key::is_read_by_libraries;
+pub use key::{is_read_by_libraries, may_steer_loader};
 pub use made_up::leads_through_made_up;
 pub use policy::{Choice, Clones, Nested, OnDoubt, Policy, cache_directory};
 pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};
