@@ -71,7 +71,8 @@ impl Checks {
             match (directive.kind, pattern) {
                 (Kind::Not, Some(pattern)) => before.push(Before::Not(pattern)),
                 (Kind::Dag, Some(pattern)) => before.push(Before::Dag(pattern)),
-                (kind, pattern) => {
+                (Kind::Not | Kind::Dag, None) => return undecided("a directive without a pattern"),
+                (kind @ (Kind::Plain | Kind::Next | Kind::Same | Kind::Label | Kind::Empty), pattern) => {
                     let before = std::mem::replace(&mut before, implicit());
                     steps.push(Step { kind, count: directive.count, pattern, is_end: false, before });
                 }
@@ -245,7 +246,8 @@ impl Run<'_> {
         match step.kind {
             Kind::Next | Kind::Empty if lines != 1 => return undecided("not on the next line"),
             Kind::Same if lines != 0 => return undecided("not on the same line"),
-            _ => {}
+            Kind::Next | Kind::Empty | Kind::Same | Kind::Plain | Kind::Label => {}
+            Kind::Not | Kind::Dag => return undecided("a directive that is no step"),
         }
         self.absent(&nots, skipped)?;
         Ok(found.end)

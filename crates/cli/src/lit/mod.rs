@@ -76,6 +76,12 @@ fn start(program: &str, called: Option<&OsStr>, mut options: LitOptions, cwd: &P
     }
     let search = std::env::var_os("PATH");
     let placed = || placed::build_tree_of(called?, cwd, search.as_ref());
+    if let Some(tree) = options.own.build_tree.as_ref().filter(|tree| !cwd.join(tree).is_dir()) {
+        return failed(&format!(
+            "{program}: error: --build-tree: there is no directory '{}'\n",
+            tree.display()
+        ));
+    }
     if let Some(tree) = options.own.build_tree.clone().or_else(placed) {
         told(&placed::fill_in(&mut options, &tree, cwd).unwrap_or_default());
         options.own.build_tree = Some(tree);

@@ -41,7 +41,11 @@ impl Session<'_> {
         };
         let dir = cache_directory();
         let (Some(dir), "") = (&dir, hindrance) else {
-            let why = if dir.is_none() { "there is no cache directory" } else { hindrance };
+            let why = if dir.is_none() {
+                "there is no cache directory; set HOTSTART_CACHE_DIR or HOME"
+            } else {
+                hindrance
+            };
             say(&format!("hotstart: --cache is not used: {why}\n"));
             return Ok(None);
         };

@@ -454,10 +454,15 @@ fn describe_failure(failure: wire::Failure, path: &Path) -> Diagnostic {
     let file = failure.file.map_or_else(|| path.to_path_buf(), Text::into_path);
     let place = Some(format!("{}:{}", file.display(), failure.line.unwrap_or(1)));
     let text = failure.text.into_string();
-    let message = format!(
-        "{}\nthe tests below this config's directory are not run; correct the config",
-        text.trim_end()
-    );
+    // lit 23 refuses what the configs of LLVM 19 and older ask for.
+    let advice = match text.contains("execute_external") {
+        true => {
+            "set LIT_USE_INTERNAL_SHELL=1 if the suite is LLVM's, name the tree's own lit with --lit-package, or correct the config"
+        }
+        false => "correct the config",
+    };
+    let message =
+        format!("{}\nthe tests below this config's directory are not run; {advice}", text.trim_end());
     Diagnostic { severity: Severity::Fatal, place, message }
 }
 
