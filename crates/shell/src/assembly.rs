@@ -174,11 +174,11 @@ impl<'c, 'a> Assembly<'c, 'a> {
 
     fn program(&mut self, shell: &mut Shell, stage: Prefixed, index: usize) -> Halting<()> {
         let Prefixed { mut own, mut words, negation, crash_words } = stage;
-        let is_native = matches!(words[0].text(), "cat" | "diff") && !self.context.is_native;
-        if let Some(dir) = self.context.script.lit_package_dir.as_ref().filter(|_| is_native) {
+        let is_lits = matches!(words[0].text(), "cat" | "diff") && !self.context.is_native;
+        if let Some(dir) = self.context.script.lit_package_dir.as_ref().filter(|_| is_lits) {
             own.as_mut().unwrap_or(shell).vars.set("PYTHONPATH", dir);
         }
-        let is_native = is_native && crash_words.is_none();
+        let is_lits = is_lits && crash_words.is_none();
         if let Some(crash) = crash_words {
             self.name_program(&mut words);
             words.splice(0..0, crash);
@@ -192,7 +192,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
         let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
         let target = own.as_mut().unwrap_or(shell);
-        let Callee { program, args, task, files } = self.callee(target, &words, slots, is_native, path)?;
+        let Callee { program, args, task, files } = self.callee(target, &words, slots, is_lits, path)?;
         if self.context.is_native {
             let Context { doubt, found, .. } = &mut *self.context;
             watch::program(doubt, found, words[0].text(), &program)?;
@@ -217,17 +217,17 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
     }
 
-    /// Returns what a stage runs.
+    /// Returns what a stage runs. lit's own `cat` and `diff` may run without a process.
     fn callee(
         &self,
         shell: &Shell,
         words: &[Word],
         slots: [Slot; 3],
-        is_native: bool,
+        is_lits: bool,
         path: Halting<Cow<'_, str>>,
     ) -> Halting<Callee> {
         let mut args = expand::arguments(words, shell.cwd());
-        if !is_native {
+        if !is_lits {
             let program = find_program(words[0].text(), shell.cwd(), path)?;
             let task = refused_by_limits(shell, &program, &args[0]);
             return Ok(Callee { program, args, task, files: Vec::new() });

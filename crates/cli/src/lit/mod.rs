@@ -337,6 +337,7 @@ impl Session<'_> {
         if self.warm.is_on() && !is_terse {
             told(&warm::blocked(&statistics, &hotstart_launch::signals::inherited()));
             told(&warm::fallbacks(&statistics));
+            told(&warm::unknown(&self.options.own.warm, &statistics));
             told(&warm::counts(&statistics));
         }
         if self.warm.explain || !is_terse {

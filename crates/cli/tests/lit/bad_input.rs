@@ -110,3 +110,10 @@ fn what_a_config_changes_of_its_own_process_is_told() {
     let run = plain.run(&["."]);
     assert!(!run.err.contains("warning"), "{run:#?}");
 }
+
+#[test]
+fn a_build_tree_that_is_not_there_is_an_error() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: true\n");
+    suite.run(&["--build-tree=nowhere", "."]).ends_with(2).warns("--build-tree: there is no directory '");
+}

@@ -294,3 +294,15 @@ fn a_tool_that_returns_from_main_is_warm_where_addresses_are_not_random() {
     let is_cold = reasons.iter().any(|reason| reason.contains("differs between two starts"));
     assert!((warm >= 5 || is_cold) && !run.err.contains("ends by a signal"), "{run:#?}");
 }
+
+#[test]
+fn a_named_tool_that_no_test_starts_is_told() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: head -c 1 %s | cat\n");
+    let run = suite.run(&["--warm=head,haed,FileCheck", "--keep-cold=tial", "."]);
+    run.ends_with(0)
+        .warns("--warm: no test has started 'haed'\n")
+        .warns("--keep-cold: no test has started 'tial'\n");
+    let run = suite.run(&["--warm=head", "."]);
+    assert!(!run.err.contains("no test has started"), "{run:#?}");
+}

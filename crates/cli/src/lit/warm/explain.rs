@@ -10,6 +10,8 @@ use hotstart_launch::{Reason, Statistics, Stopped, ToolStatistics};
 use hotstart_lit::render::signal_name;
 use hotstart_run::CheckCounts;
 
+use crate::args::WarmOptions;
+
 /// Fallbacks that cost less are not worth an unrequested line.
 const FALLBACK_MIN: Duration = Duration::from_millis(500);
 /// Programs that tests have made share a row if there are more. Suites of runtime libraries make one in each test.
@@ -164,6 +166,25 @@ pub fn fallbacks(statistics: &Statistics) -> String {
         "" => tools,
         _ => format!("hotstart: slower than it could be: {tools}; --explain shows more\n"),
     }
+}
+
+/// Returns a line on tools that the command line names and no test has started: the name may be misspelt.
+pub fn unknown(options: &WarmOptions, statistics: &Statistics) -> String {
+    // Not all of their runs are processes.
+    const BY_HOTSTART: [&str; 3] = ["FileCheck", "cat", "diff"];
+    let is_started = |name: &str| {
+        BY_HOTSTART.contains(&name)
+            || statistics.tools.iter().any(|tool| tool.program.file_name() == Some(name.as_ref()))
+    };
+    let mut text = String::new();
+    for (option, names) in [("--warm", &options.warm), ("--keep-cold", &options.keep_cold)] {
+        let unknown = names.iter().flatten().filter(|name| !is_started(name));
+        let unknown = unknown.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        if !unknown.is_empty() {
+            let _ = writeln!(text, "hotstart: {option}: no test has started {unknown}");
+        }
+    }
+    text
 }
 
 /// Returns the ways in which a tool fell back, with the cost of each.

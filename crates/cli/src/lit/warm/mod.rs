@@ -11,7 +11,7 @@ use hotstart_lit::load::Discovered;
 use hotstart_run::Checks;
 
 use crate::args::{Allocator, AllocatorOptions, Parity, Start, WarmOptions};
-pub(super) use explain::{blocked, counts, fallbacks, faults, flaky, table};
+pub(super) use explain::{blocked, counts, fallbacks, faults, flaky, table, unknown};
 pub(super) use file::{FileSettings, UseOfFileCheck, read};
 
 /// Default share of passing tests to compare, in percent.
