@@ -15,7 +15,7 @@ use hotstart_launch::is_missed_by_loader;
 use hotstart_model::Environment;
 
 use super::regular_file;
-use crate::mark::Mark;
+use crate::mark::{Mark, Way};
 
 const NAME: &str = "LD_LIBRARY_PATH";
 
@@ -68,6 +68,8 @@ impl Missed {
 /// The files that a FileCheck would have found if it had started with its command. A later start may find others.
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
+    /// What leads to the check file.
+    pub(super) way: Way,
     pub(super) check: Mark,
     pub(super) content: Arc<[u8]>,
     /// Its files; while the battery tests it, the program alone.
@@ -89,7 +91,9 @@ impl Scene {
     /// Whether the check file is as it was. Its numbers tell of a change that was undone, its content of one within a tick of the clock.
     pub(crate) fn has_check_file(&self) -> bool {
         let read = || self.check.path.to_str().and_then(regular_file);
-        self.check.is_current() && read().is_some_and(|content| *content == *self.content)
+        self.way.is_current()
+            && self.check.is_current()
+            && read().is_some_and(|content| *content == *self.content)
     }
 
     /// Whether no library has appeared in a directory that depends on the working directory.
@@ -149,8 +153,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("check");
         std::fs::write(&path, "CHECK: a").unwrap();
-        let check = Mark::of(&path).unwrap();
-        let scene = Scene { check, content: (*b"CHECK: a").into(), files: Arc::default(), missed: None };
+        let (way, check) = (Way::of(&path).unwrap(), Mark::of(&path).unwrap());
+        let scene = Scene { way, check, content: (*b"CHECK: a").into(), files: Arc::default(), missed: None };
         assert!(scene.is_current());
         // As if within one tick of the clock.
         assert!(!Scene { content: (*b"CHECK: b").into(), ..scene.clone() }.is_current());
