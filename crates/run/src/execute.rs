@@ -25,7 +25,7 @@ pub(crate) enum Way {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ran {
     pub transcript: Transcript,
-    /// Number of its processes that were started warm, plus FileChecks that passed without a process.
+    /// Number of its processes that were started warm, plus commands that ran without a process where a cold run has one.
     pub warm_starts: usize,
     /// Whether there were such FileChecks.
     pub has_matched: bool,
@@ -135,7 +135,10 @@ impl Execute for Processes<'_> {
         let is_doubtful = group.is_doubtful() || transcript.is_outdated;
         Ran {
             // One that is doubtful has to run again, cold, though nothing of it was warm.
-            warm_starts: group.warm_starts() + transcript.matched + usize::from(is_doubtful),
+            warm_starts: group.warm_starts()
+                + transcript.matched
+                + transcript.natives
+                + usize::from(is_doubtful),
             has_matched: transcript.matched > 0,
             is_doubtful,
             is_lost: group.is_lost(),

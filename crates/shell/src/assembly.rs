@@ -207,7 +207,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let wiring = self.wire(slots, task.is_some())?;
         match task {
             Some(task) => {
-                let running = Running { negation, files, ..Running::default() };
+                let running = Running { negation, files, is_native: true, ..Running::default() };
                 self.start_native(target, task, wiring, running)
             }
             None => {

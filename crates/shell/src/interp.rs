@@ -68,6 +68,7 @@ fn run_prepared(
         filechecks: starts.filechecks,
         is_repeatable: starts.is_repeatable,
         matched: 0,
+        natives: 0,
         is_outdated: false,
         has_late: false,
         clock,
@@ -110,6 +111,7 @@ fn run_prepared(
     transcript.captured = context.captured;
     transcript.again = context.again;
     transcript.matched = context.matched;
+    transcript.natives = context.natives;
     // A failure is confirmed in any case.
     transcript.is_outdated = context.is_outdated || (context.has_late && transcript.exit_code == Some(0));
     transcript

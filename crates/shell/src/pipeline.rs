@@ -52,6 +52,8 @@ pub(crate) struct Context<'a> {
     pub is_repeatable: bool,
     /// FileChecks that passed without a process.
     pub matched: usize,
+    /// `cat`s and `diff`s that ran without a process beside other stages.
+    pub natives: usize,
     /// Whether a FileCheck, `cat` or `diff` may have found other files than it would have under lit.
     pub is_outdated: bool,
     /// Whether a FileCheck was started only at the end of its input, and nothing else shows that it passes.
@@ -138,6 +140,8 @@ fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline)
         match assembly.start(shell, index) {
             Ok(None) => {}
             Ok(Some(status)) => {
+                // lit does not wait for the others, so nothing tells what they find from what lit's would.
+                assembly.context.is_outdated |= has_replaced(&assembly.stages);
                 abandon(assembly.stages);
                 return Ok(status);
             }
@@ -164,6 +168,11 @@ fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline)
     }
     stages.iter_mut().rev().for_each(|stage| stage.wait(|| begun.elapsed()));
     collect(context, pipeline, stages, &opened)
+}
+
+/// Whether one of these stages runs in the place of a process that would find its files at another time.
+fn has_replaced(stages: &[Running<'_>]) -> bool {
+    stages.iter().any(|stage| stage.pending.is_some() || stage.is_native || stage.decided_on.is_some())
 }
 
 /// Records an error of the shell as lit does, as a stage of status 127.
@@ -201,6 +210,7 @@ fn collect(
         }
         let status = stage.negation.apply(stage.status);
         context.matched += usize::from(stage.is_matched);
+        context.natives += usize::from(stage.is_native && count > 1);
         // lit's FileCheck would have found what was there when the pipeline began, but it opens the check file some 10 ms later, and lit's
         // Python for `cat` opens its files still later.
         let is_outdated = stage.late.as_ref().is_some_and(|scene| !scene.is_current())

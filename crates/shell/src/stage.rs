@@ -48,6 +48,8 @@ pub(crate) struct Running<'g> {
     pub capture: Vec<u8>,
     /// A FileCheck that passed without a process.
     pub is_matched: bool,
+    /// A `cat` or `diff` that runs without a process.
+    pub is_native: bool,
     /// The question that a FileCheck answers.
     pub open: Option<Open>,
     /// What a FileCheck that passed without a process was decided on, beside other stages.

@@ -222,7 +222,11 @@ fn what_changes_beside_cat_or_diff_proves_nothing() {
         fs::write(space.dir.path().join("f"), "one\n").unwrap();
         let transcript = space.run(&[text]);
         assert_eq!((transcript.exit_code, transcript.is_outdated), (Some(0), is_outdated), "{text}");
+        assert_eq!(transcript.natives, 1, "{text}");
     }
+    // lit's shell prints the environment itself, and waits for nobody.
+    let transcript = space.run(&["cat f | /bin/cat | env"]);
+    assert_eq!((transcript.exit_code, transcript.is_outdated), (Some(0), true));
 }
 
 #[test]
