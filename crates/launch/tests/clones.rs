@@ -67,9 +67,12 @@ fn the_first_runs_of_clones_are_as_cold_ones() {
     for audit_one_in in [0, 1, 2] {
         let warm = launcher("waits", Clones::Each, audit_one_in);
         let used = compare(&victim, &warm, |round| case(&["some", &round.to_string()]));
+        // One memory layout in a hundred is replaced by that of another zygote.
+        let replaced = used.zygotes - 1;
+        assert!(replaced <= 1, "{used:?}");
         assert_eq!(
             (used.forks, used.clones, used.only_forked.as_ref()),
-            (1, (RUNS - 1) / 2, None),
+            (1 + replaced, (RUNS - 1) / 2 - replaced, None),
             "{used:?}"
         );
         assert!(used.retired.is_empty(), "{used:?}");
