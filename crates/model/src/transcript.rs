@@ -182,7 +182,7 @@ pub struct Transcript {
     pub cpu: Duration,
     /// The number of its FileChecks that passed without a process.
     pub matched: usize,
-    /// The number of its `cat`s and `diff`s that ran without a process beside other stages. In a cold run these are processes.
+    /// The number of its `cat`s and `diff`s that ran without a process. In a cold run these are processes.
     pub natives: usize,
     /// Whether a file changed between the time at which a command would have read it, and the time at which it was started.
     pub is_outdated: bool,

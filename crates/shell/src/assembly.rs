@@ -41,6 +41,10 @@ use crate::wrap;
 /// what the stages before it have changed meanwhile.
 const LATE: Duration = Duration::from_millis(10);
 
+/// Most files that a native command reads beside other stages, and their size: more take longer than `LATE` to compare.
+const FILES_MAX: usize = 64;
+const SIZE_MAX: u64 = 1 << 20;
+
 /// A pipeline whose stages are being started.
 pub(crate) struct Assembly<'c, 'a> {
     pub(crate) context: &'c mut Context<'a>,
@@ -252,14 +256,18 @@ impl<'c, 'a> Assembly<'c, 'a> {
     /// Returns the files that a native command reads beside other stages. `None` if a process has to run it: the command would do it
     /// earlier than lit's Python or later, and what it then finds or leaves could not be told from what that would.
     fn files(&self, task: &Task, slots: [Slot; 3], cwd: &str) -> Option<Vec<Seen>> {
-        if self.pipeline.stages.len() == 1 {
-            return task.has_plain_files(cwd).then(Vec::new);
-        }
-        let has_file = slots.iter().any(|slot| matches!(slot, Slot::File(_)));
-        if has_file || !self.context.is_repeatable || !task.has_plain_files(cwd) {
+        if !self.context.is_repeatable || !task.has_plain_files(cwd) {
             return None;
         }
-        task.files(cwd)?.iter().map(|file| Seen::of(Path::new(file))).collect()
+        if self.pipeline.stages.len() == 1 {
+            return Some(Vec::new());
+        }
+        let files = task.files(cwd).filter(|_| !slots.iter().any(|slot| matches!(slot, Slot::File(_))))?;
+        let size = |file: &String| fs::metadata(file).map_or(0, |found| found.len());
+        if files.len() > FILES_MAX || files.iter().map(size).sum::<u64>() > SIZE_MAX {
+            return None;
+        }
+        files.iter().map(|file| Seen::of(Path::new(file))).collect()
     }
 
     /// Returns the Python that lit would start. Messages name it.

@@ -152,7 +152,7 @@ impl Way {
 /// A file that the runner reads in the place of a process that would read it later.
 ///
 /// The numbers tell of a change that was undone, and the content of one that follows another within a tick of the kernel's clock.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Seen {
     way: Way,
     mark: Mark,
@@ -162,12 +162,18 @@ pub(crate) struct Seen {
 impl Seen {
     /// Returns a regular file as it is now. `None` if there is none, or it cannot be read.
     pub fn of(path: &Path) -> Option<Seen> {
-        let way = Way::of(path)?;
-        let mark = Mark::of(path).filter(|_| path.is_file())?;
-        Some(Seen { way, mark, content: blake3::hash(&fs::read(path).ok()?) })
+        Seen::reading(path, || fs::read(path).ok()).map(|(seen, _)| seen)
     }
 
-    /// Whether a process would find the same now.
+    /// The same, with the content, as `read` returns it.
+    pub fn reading(path: &Path, read: impl FnOnce() -> Option<Vec<u8>>) -> Option<(Seen, Vec<u8>)> {
+        let way = Way::of(path)?;
+        let mark = Mark::of(path).filter(|_| path.is_file())?;
+        let content = read()?;
+        Some((Seen { way, mark, content: blake3::hash(&content) }, content))
+    }
+
+    /// Whether a process would find the same now, and would have found it since.
     pub fn is_current(&self) -> bool {
         let has_content =
             || fs::read(&self.mark.path).is_ok_and(|content| blake3::hash(&content) == self.content);

@@ -52,7 +52,7 @@ pub(crate) struct Context<'a> {
     pub is_repeatable: bool,
     /// FileChecks that passed without a process.
     pub matched: usize,
-    /// `cat`s and `diff`s that ran without a process beside other stages.
+    /// `cat`s and `diff`s that ran without a process.
     pub natives: usize,
     /// Whether a FileCheck, `cat` or `diff` may have found other files than it would have under lit.
     pub is_outdated: bool,
@@ -210,7 +210,7 @@ fn collect(
         }
         let status = stage.negation.apply(stage.status);
         context.matched += usize::from(stage.is_matched);
-        context.natives += usize::from(stage.is_native && count > 1);
+        context.natives += usize::from(stage.is_native);
         // lit's FileCheck would have found what was there when the pipeline began, but it opens the check file some 10 ms later, and lit's
         // Python for `cat` opens its files still later.
         let is_outdated = stage.late.as_ref().is_some_and(|scene| !scene.is_current())

@@ -72,7 +72,9 @@ fn ours(pattern: &str, cwd: &Path, reference: &Reference) -> (i32, String) {
         cold: ColdTools::None,
         wraps: Default::default(),
     };
-    let transcript = hotstart_shell::run_script(&script, &Launcher::new(), &Group::new());
+    let (launcher, group) = (&Launcher::new(), &Group::new());
+    let starts = hotstart_shell::Starts { launcher, group, filechecks: None, is_repeatable: true };
+    let transcript = hotstart_shell::run_script_with(&script, starts);
     assert!(transcript.fault.is_none(), "{pattern}: {:?}", transcript.fault);
     let stage = transcript.steps.iter().find_map(|step| match step {
         Step::Stage(stage) => Some((stage.status, stage.stdout.clone())),

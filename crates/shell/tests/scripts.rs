@@ -234,6 +234,7 @@ fn cat_and_diff_beside_other_stages_are_processes_where_a_change_could_not_be_to
     let space = Space::new();
     fs::write(space.dir.path().join("f"), "one\n").unwrap();
     fs::create_dir(space.dir.path().join("d")).unwrap();
+    fs::write(space.dir.path().join("large"), vec![b'x'; 2 << 20]).unwrap();
     for (text, is_process) in [
         ("cat f | /bin/cat", false),
         ("cat f f | /bin/cat", false),
@@ -244,6 +245,8 @@ fn cat_and_diff_beside_other_stages_are_processes_where_a_change_could_not_be_to
         ("diff -r d d | /bin/cat", true),
         ("diff -r d d", false),
         ("cat f > out", false),
+        ("cat large | /bin/cat", true),
+        ("cat large > out", false),
     ] {
         // What stands in Python's place prints its arguments.
         let transcript = space.run(&[text]);
@@ -252,9 +255,12 @@ fn cat_and_diff_beside_other_stages_are_processes_where_a_change_could_not_be_to
         assert_eq!(printed.contains("/lit/builtin_commands/"), is_process, "{text}: {printed}");
         let _ = fs::remove_file(space.dir.path().join("out"));
     }
-    // Nobody repeats this one.
-    let transcript = run_script(&space.script(&["cat f | /bin/cat"]), &Launcher::new(), &Group::new());
-    assert_eq!(stages(&transcript)[1].stdout, "/lit/builtin_commands/cat.py f\n");
+    // Nobody repeats these.
+    for text in ["cat f | /bin/cat", "cat f"] {
+        let transcript = run_script(&space.script(&[text]), &Launcher::new(), &Group::new());
+        assert_eq!(stages(&transcript).last().unwrap().stdout, "/lit/builtin_commands/cat.py f\n");
+        assert_eq!(transcript.natives, 0);
+    }
 }
 
 fn run_until_killed(script: &Script) -> Transcript {

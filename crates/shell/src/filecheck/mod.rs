@@ -32,7 +32,7 @@ use hotstart_model::{Environment, Script};
 use hotstart_python::path::join;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, SeekFrom};
 
-use crate::mark::{Mark, Way};
+use crate::mark::Seen;
 use crate::pump;
 
 pub use elsewhere::{FileCheckUses, KnownFileCheck, Losses};
@@ -300,10 +300,10 @@ impl FileChecks {
         let request = dialect.parse(call.args, options_of(call.env)?)?;
         let input_file = request.input_file().map(str::to_owned);
         let path = join(call.cwd, request.check_file());
-        let way = Way::of(Path::new(&path)).ok_or(Undecided("no check file"))?;
-        let mark = Mark::of(Path::new(&path)).ok_or(Undecided("no check file"))?;
-        let check: Arc<[u8]> = regular_file(&path).ok_or(Undecided("no check file"))?.into();
-        let scene = Scene { way, check: mark, content: Arc::clone(&check), files: verdict.marks, missed };
+        let (seen, check) =
+            Seen::reading(Path::new(&path), || regular_file(&path)).ok_or(Undecided("no check file"))?;
+        let check: Arc<[u8]> = check.into();
+        let scene = Scene { check: seen, files: verdict.marks, missed };
         if varies && (scene.names_nothing() || !scene.has_libraries()) {
             return Err(Undecided(LIBRARIES_VARY));
         }
@@ -439,6 +439,7 @@ fn options_of(env: &Environment) -> Result<Option<&str>, Undecided> {
 mod tests {
     use super::trust::Verdict;
     use super::*;
+    use crate::mark::Mark;
 
     #[test]
     fn options_that_are_no_text_leave_a_call_to_filecheck() {
