@@ -95,7 +95,7 @@ impl Cluster {
         let (mut limit, mut known) = (Duration::ZERO, HashSet::new());
         for sent in batch {
             self.needs.of(&sent.script, &sent.place)?.add_to(&mut files, &mut known);
-            order.add(self.without_tmp_dir(&sent.script));
+            order.add(self.for_elsewhere(&sent.script));
             limit += sent.script.timeout.unwrap_or_default();
         }
         order.fixed = fixed(batch);
@@ -122,9 +122,9 @@ impl Cluster {
         })
     }
 
-    /// Gives lit's directory for temporary files a name that is the same in each run.
-    fn without_tmp_dir(&self, script: &Script) -> Script {
-        let mut script = script.clone();
+    /// Gives lit's directory for temporary files a name that is the same in each run. lit's Python is not sent.
+    fn for_elsewhere(&self, script: &Script) -> Script {
+        let mut script = Script { lit_python: None, ..script.clone() };
         let Some(dir) = self.settings.tmp_dir.as_deref().and_then(Path::to_str) else { return script };
         let rename = |(name, value): (&std::ffi::OsStr, &std::ffi::OsStr)| {
             let value =

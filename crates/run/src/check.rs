@@ -186,6 +186,11 @@ fn repeat(
             (false, true) => tell_second_run(run, job),
             _ => {}
         }
+    } else if first.transcript.is_outdated && first.transcript.fault.is_none() {
+        // What has made it fail is not known: the files that FileCheck has found, or what only the second run of the test does not meet.
+        if fails(&first.transcript) && !fails(&cold.transcript) && !cold.is_interrupted() {
+            tell_first_run(run, job);
+        }
     }
     Believed::other(first, cold.transcript)
 }
@@ -206,6 +211,15 @@ fn contradicted(
         run.leave_files(job, &script.tmp_base, &left);
     }
     Believed { doubt: Some(doubt), ..Believed::other(first, cold.transcript) }
+}
+
+fn tell_first_run(run: &Run<'_>, job: JobId) {
+    let text = format!(
+        "{}: it failed while its files changed or a command started late, so it ran again, cold, and passed. If it passes \
+         only where it runs twice, as it leaves something outside its %t files, run it with --cold.",
+        run.source.label(job)
+    );
+    run.tell(Severity::Doubt, text);
 }
 
 fn tell_second_run(run: &Run<'_>, job: JobId) {

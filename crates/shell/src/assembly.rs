@@ -27,23 +27,18 @@ use crate::expand;
 use crate::halt::{Halt, Halting};
 use crate::interpreter;
 use crate::lookup::which;
-use crate::mark::Seen;
 use crate::native::watch;
 use crate::pipeline::{self, Context, new_pipe};
 use crate::prefix::{self, Prefix, Prefixed};
 use crate::pump::{self, Pipes, Port};
 use crate::redirect::{self, Opened, Slot};
-use crate::stage::{Native, Outlet, Outlets, Pending, Running};
+use crate::stage::{Outlet, Outlets, Running};
 use crate::state::{SetLimit, Shell};
 use crate::wrap;
 
 /// CPU time that this thread may spend between the starts of two stages of a pipeline; lit takes 1 to 5 ms. What is started later finds
 /// what the stages before it have changed meanwhile.
 const LATE: Duration = Duration::from_millis(10);
-
-/// Most files that a native command reads beside other stages, and their size: more take longer than `LATE` to compare.
-const FILES_MAX: usize = 64;
-const SIZE_MAX: u64 = 1 << 20;
 
 /// A pipeline whose stages are being started.
 pub(crate) struct Assembly<'c, 'a> {
@@ -87,9 +82,8 @@ struct Callee {
     /// The file to execute.
     program: String,
     args: Vec<String>,
-    /// The native stage that replaces the process, and the files that it reads beside other stages.
+    /// The native stage that replaces the process.
     task: Option<Task>,
-    files: Vec<Seen>,
 }
 
 impl<'c, 'a> Assembly<'c, 'a> {
@@ -184,7 +178,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
         let is_lits = is_lits && crash_words.is_none();
         if let Some(crash) = crash_words {
-            self.name_program(&mut words);
+            self.name_program(&mut words)?;
             words.splice(0..0, crash);
         }
         let command = &self.pipeline.stages[index];
@@ -196,7 +190,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
         let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
         let target = own.as_mut().unwrap_or(shell);
-        let Callee { program, args, task, files } = self.callee(target, &words, slots, is_lits, path)?;
+        let Callee { program, args, task } = self.callee(target, &words, is_lits, path)?;
         if self.context.is_native {
             let Context { doubt, found, .. } = &mut *self.context;
             watch::program(doubt, found, words[0].text(), &program)?;
@@ -211,7 +205,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let wiring = self.wire(slots, task.is_some())?;
         match task {
             Some(task) => {
-                let running = Running { negation, files, is_native: true, ..Running::default() };
+                let running = Running { negation, is_native: true, ..Running::default() };
                 self.start_native(target, task, wiring, running)
             }
             None => {
@@ -226,7 +220,6 @@ impl<'c, 'a> Assembly<'c, 'a> {
         &self,
         shell: &Shell,
         words: &[Word],
-        slots: [Slot; 3],
         is_lits: bool,
         path: Halting<Cow<'_, str>>,
     ) -> Halting<Callee> {
@@ -234,40 +227,30 @@ impl<'c, 'a> Assembly<'c, 'a> {
         if !is_lits {
             let program = find_program(words[0].text(), shell.cwd(), path)?;
             let task = refused_by_limits(shell, &program, &args[0]);
-            return Ok(Callee { program, args, task, files: Vec::new() });
+            return Ok(Callee { program, args, task });
         }
         path?;
         if shell.limits.iter().any(is_below_launcher) {
             let task = Some(refused_launcher());
-            return Ok(Callee { program: self.python(), args, task, files: Vec::new() });
+            return Ok(Callee { program: self.python(), args, task });
         }
         let python = self.context.script.lit_python.as_deref();
         let task = Task::find(&args, self.dialect()).filter(|_| interpreter::is_plain(shell, python));
-        let task = task.and_then(|task| self.files(&task, slots, shell.cwd()).map(|files| (task, files)));
+        let task = task.filter(|task| self.may_run(task, shell.cwd()));
         if task.is_none() {
             let name = std::mem::take(&mut args[0]);
-            let program = self.by_python(&name).ok_or_else(|| Halt::internal(&name, "no Python is known"))?;
+            let program = self.by_python(&name)?;
             args.splice(0..1, program);
         }
-        let (task, files) = task.unzip();
-        Ok(Callee { program: self.python(), args, task, files: files.unwrap_or_default() })
+        Ok(Callee { program: self.python(), args, task })
     }
 
-    /// Returns the files that a native command reads beside other stages. `None` if a process has to run it: the command would do it
-    /// earlier than lit's Python or later, and what it then finds or leaves could not be told from what that would.
-    fn files(&self, task: &Task, slots: [Slot; 3], cwd: &str) -> Option<Vec<Seen>> {
-        if !self.context.is_repeatable || !task.has_plain_files(cwd) {
-            return None;
-        }
-        if self.pipeline.stages.len() == 1 {
-            return Some(Vec::new());
-        }
-        let files = task.files(cwd).filter(|_| !slots.iter().any(|slot| matches!(slot, Slot::File(_))))?;
-        let size = |file: &String| fs::metadata(file).map_or(0, |found| found.len());
-        if files.len() > FILES_MAX || files.iter().map(size).sum::<u64>() > SIZE_MAX {
-            return None;
-        }
-        files.iter().map(|file| Seen::of(Path::new(file))).collect()
+    /// Whether the runner may run lit's `cat` or `diff` itself. Beside other stages a process has to: it opens its files some 20 ms after
+    /// its start, and what the other stages do to them meanwhile decides what it finds.
+    fn may_run(&self, task: &Task, cwd: &str) -> bool {
+        // On another machine there is no Python of lit's, and a run that it would confirm is confirmed at home.
+        let may_differ = self.context.is_repeatable || self.context.script.lit_python.is_none();
+        self.pipeline.stages.len() == 1 && may_differ && task.has_plain_files(cwd)
     }
 
     /// Returns the Python that lit would start. Messages name it.
@@ -277,22 +260,24 @@ impl<'c, 'a> Assembly<'c, 'a> {
     }
 
     /// Replaces the name of a `cat` or `diff` that another program starts with lit's program.
-    fn name_program(&self, words: &mut Vec<Word>) {
+    fn name_program(&self, words: &mut Vec<Word>) -> Halting<()> {
         let name = match words[0].text() {
             name @ ("cat" | "diff") if !self.context.is_native => name,
-            _ => return,
+            _ => return Ok(()),
         };
-        if let Some(program) = self.by_python(name) {
-            words.splice(0..1, program.map(Word::Text));
-        }
+        let program = self.by_python(name)?;
+        words.splice(0..1, program.map(Word::Text));
+        Ok(())
     }
 
     /// Returns the words with which lit starts its `cat` or `diff`.
-    fn by_python(&self, name: &str) -> Option<[String; 2]> {
+    fn by_python(&self, name: &str) -> Halting<[String; 2]> {
         let script = self.context.script;
-        let program = script.lit_package_dir.as_ref()?.join("builtin_commands").join(format!("{name}.py"));
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        Some([text(script.lit_python.as_ref()?), text(&program)])
+        let (Some(python), Some(package)) = (&script.lit_python, &script.lit_package_dir) else {
+            return Err(Halt::internal(name, "no Python is known"));
+        };
+        let program = package.join("builtin_commands").join(format!("{name}.py"));
+        Ok([python, &program].map(|path| path.to_string_lossy().into_owned()))
     }
 
     /// Makes the pipes that a stage needs.
@@ -407,20 +392,9 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let (stdout, stdout_end) = outlet(stdout);
         let (stderr, stderr_end) = stderr.map_or((Outlet::Stdout, None), outlet);
         let outlets = Outlets { stdout, stderr };
-        let from_stage = stdin.as_ref().zip(self.upstream.as_ref()).is_some_and(|(a, b)| Rc::ptr_eq(a, b));
-        let index = self.stages.len();
-        match stdin {
-            Some(fd) if task.reads_stdin(&cwd) && from_stage => {
-                running.pending = Some(Pending::Native(Box::new(Native { task, cwd, outlets })));
-                self.ports.push(Port::input(index, fd));
-            }
-            stdin => {
-                let text =
-                    stdin.filter(|_| task.reads_stdin(&cwd)).map_or_else(Vec::new, |fd| pump::read_all(&fd));
-                self.ports.extend(running.deliver(task.run(text, &cwd)?, outlets));
-                running.ended = Some(self.begun.elapsed());
-            }
-        }
+        let text = stdin.filter(|_| task.reads_stdin(&cwd)).map_or_else(Vec::new, |fd| pump::read_all(&fd));
+        self.ports.extend(running.deliver(task.run(text, &cwd)?, outlets));
+        running.ended = Some(self.begun.elapsed());
         (running.stdout_end, running.stderr_end) = (stdout_end, stderr_end);
         running.errors_feed_next = errors_feed_next;
         running.stderr_is_piped = errors_feed_next || self.errors_are_piped();

@@ -160,12 +160,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Returns a regular file as it is now. `None` if there is none, or it cannot be read.
-    pub fn of(path: &Path) -> Option<Seen> {
-        Seen::reading(path, || fs::read(path).ok()).map(|(seen, _)| seen)
-    }
-
-    /// The same, with the content, as `read` returns it.
+    /// Returns a regular file as it is now, and its content as `read` returns it. `None` if there is no such file, or it cannot be read.
     pub fn reading(path: &Path, read: impl FnOnce() -> Option<Vec<u8>>) -> Option<(Seen, Vec<u8>)> {
         let way = Way::of(path)?;
         let mark = Mark::of(path).filter(|_| path.is_file())?;
@@ -188,24 +183,28 @@ mod tests {
 
     use super::*;
 
+    fn seen(path: &Path) -> Option<Seen> {
+        Seen::reading(path, || fs::read(path).ok()).map(|(seen, _)| seen)
+    }
+
     #[test]
     fn changes_are_seen_by_what_they_leave() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
-        assert!(Seen::of(&path).is_none() && Seen::of(dir.path()).is_none());
+        assert!(seen(&path).is_none() && seen(dir.path()).is_none());
         fs::write(&path, "one").unwrap();
-        let seen = Seen::of(&path).unwrap();
-        assert!(seen.is_current());
+        let first = seen(&path).unwrap();
+        assert!(first.is_current());
         // As if within one tick.
-        let other = Seen { content: blake3::hash(b"two"), ..Seen::of(&path).unwrap() };
+        let other = Seen { content: blake3::hash(b"two"), ..seen(&path).unwrap() };
         assert!(!other.is_current());
         // The same again.
         fs::remove_file(&path).unwrap();
         fs::write(&path, "one").unwrap();
         File::options().write(true).open(&path).unwrap().set_times(FileTimes::new()).unwrap();
-        assert!(!seen.is_current());
+        assert!(!first.is_current());
         fs::remove_file(&path).unwrap();
-        assert!(!seen.is_current());
+        assert!(!first.is_current());
     }
 
     #[test]

@@ -21,7 +21,6 @@ use crate::clock::Clock;
 use crate::filecheck::{FileChecks, Open};
 use crate::halt::{Halt, Halting};
 use crate::lookup::which;
-use crate::mark::Seen;
 use crate::native::program::Found;
 use crate::native::{Refusal, watch};
 use crate::paste;
@@ -54,7 +53,7 @@ pub(crate) struct Context<'a> {
     pub matched: usize,
     /// `cat`s and `diff`s that ran without a process.
     pub natives: usize,
-    /// Whether a FileCheck, `cat` or `diff` may have found other files than it would have under lit.
+    /// Whether a FileCheck may have found other files than it would have under lit.
     pub is_outdated: bool,
     /// Whether a FileCheck was started only at the end of its input, and nothing else shows that it passes.
     pub has_late: bool,
@@ -172,7 +171,7 @@ fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline)
 
 /// Whether one of these stages runs in the place of a process that would find its files at another time.
 fn has_replaced(stages: &[Running<'_>]) -> bool {
-    stages.iter().any(|stage| stage.pending.is_some() || stage.is_native || stage.decided_on.is_some())
+    stages.iter().any(|stage| stage.pending.is_some() || stage.decided_on.is_some())
 }
 
 /// Records an error of the shell as lit does, as a stage of status 127.
@@ -211,11 +210,9 @@ fn collect(
         let status = stage.negation.apply(stage.status);
         context.matched += usize::from(stage.is_matched);
         context.natives += usize::from(stage.is_native);
-        // lit's FileCheck would have found what was there when the pipeline began, but it opens the check file some 10 ms later, and lit's
-        // Python for `cat` opens its files still later.
+        // lit's FileCheck would have found what was there when the pipeline began, but it opens the check file some 10 ms later.
         let is_outdated = stage.late.as_ref().is_some_and(|scene| !scene.is_current())
-            || stage.decided_on.as_ref().is_some_and(|scene| !scene.has_check_file())
-            || !stage.files.iter().all(Seen::is_current);
+            || stage.decided_on.as_ref().is_some_and(|scene| !scene.has_check_file());
         context.is_outdated |= is_outdated;
         let is_silent = stage.stdout.is_empty() && stage.stderr.is_empty();
         let has_passed = stage.process == Some(Status::Exited(0)) && is_silent;

@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::filecheck::Started;
 use crate::halt::{Halt, Halting};
 use crate::pipeline::{empty_input, new_pipe};
-use crate::stage::{Pending, Running};
+use crate::stage::Running;
 use hotstart_filecheck::MAX_INPUT;
 use hotstart_launch::Child;
 
@@ -352,7 +352,7 @@ impl Pump<'_, '_> {
         Ok(true)
     }
 
-    /// Moves bytes through one port, and returns whether it is finished. A native stage with all its input adds ports.
+    /// Moves bytes through one port, and returns whether it is finished. A waiting FileCheck adds ports.
     fn advance(&mut self, port: &mut Port, added: &mut Vec<Port>) -> Halting<bool> {
         Ok(match &mut port.role {
             Role::Stdout(stage) => read(&port.fd, &mut self.stages[*stage].stdout),
@@ -381,8 +381,7 @@ impl Pump<'_, '_> {
             }
             Role::Input(stage, data) => {
                 if !read(&port.fd, data) {
-                    let is_too_much = data.len() > MAX_INPUT
-                        && matches!(self.stages[*stage].pending, Some(Pending::FileCheck(_)));
+                    let is_too_much = data.len() > MAX_INPUT && self.stages[*stage].pending.is_some();
                     if is_too_much {
                         let (index, data) = (*stage, std::mem::take(data));
                         added.extend(self.hand_over(index, data, Some(port.fd.clone()))?);
@@ -399,28 +398,20 @@ impl Pump<'_, '_> {
     /// Gives a waiting stage its whole input. Returns the ports that this adds.
     fn complete(&mut self, index: usize, data: Vec<u8>) -> Halting<Vec<Port>> {
         let stage = &mut self.stages[index];
-        match stage.pending.take() {
-            None => Ok(Vec::new()),
-            Some(Pending::Native(native)) => {
-                let written = native.task.run(data, &native.cwd)?;
-                Ok(stage.deliver(written, native.outlets))
-            }
-            Some(Pending::FileCheck(mut waiting)) => {
-                if waiting.passes(&data) {
-                    stage.has_matched();
-                    stage.decided_on = Some(waiting.scene);
-                    return Ok(Vec::new());
-                }
-                stage.pending = Some(Pending::FileCheck(waiting));
-                self.hand_over(index, data, None)
-            }
+        let Some(mut waiting) = stage.pending.take() else { return Ok(Vec::new()) };
+        if waiting.passes(&data) {
+            stage.has_matched();
+            stage.decided_on = Some(waiting.scene);
+            return Ok(Vec::new());
         }
+        stage.pending = Some(waiting);
+        self.hand_over(index, data, None)
     }
 
     /// Starts the FileCheck of a waiting stage, with the input so far and the `rest` of it.
     fn hand_over(&mut self, index: usize, data: Vec<u8>, rest: Option<Rc<OwnedFd>>) -> Halting<Vec<Port>> {
         let stage = &mut self.stages[index];
-        let Some(Pending::FileCheck(waiting)) = stage.pending.take() else { return Ok(Vec::new()) };
+        let Some(waiting) = stage.pending.take() else { return Ok(Vec::new()) };
         let scene = stage.late.insert(waiting.scene.clone());
         if !scene.is_current() {
             // lit would have started FileCheck before its files changed. This run ends here and proves nothing.

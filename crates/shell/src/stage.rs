@@ -1,4 +1,4 @@
-//! One running stage of a pipeline: a process, or a native command that may still wait for its input.
+//! One running stage of a pipeline: a process, a FileCheck that waits for its input, or a native command.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -8,9 +8,8 @@ use hotstart_launch::Child;
 use hotstart_model::Status;
 use rustix::process::Signal;
 
-use crate::builtin::native::{Task, Written};
+use crate::builtin::native::Written;
 use crate::filecheck::{Open, Scene, Waiting};
-use crate::mark::Seen;
 use crate::prefix::Negation;
 use crate::pump::{self, Port};
 
@@ -21,8 +20,8 @@ const PYTHON_OUTPUT_LOST: i32 = 120;
 #[derive(Default)]
 pub(crate) struct Running<'g> {
     pub child: Option<Child<'g>>,
-    /// The command that waits for its input, until it has all of it.
-    pub pending: Option<Pending<'g>>,
+    /// The FileCheck that may pass without a process, and waits for its input until it has all of it.
+    pub pending: Option<Box<Waiting<'g>>>,
     /// lit's number for how it ended, before negation.
     pub status: i32,
     /// How the process ended.
@@ -56,23 +55,6 @@ pub(crate) struct Running<'g> {
     pub decided_on: Option<Scene>,
     /// What a FileCheck would have found, if it was started only when its input was complete.
     pub late: Option<Scene>,
-    /// The files that a native command reads before or after its process would have.
-    pub files: Vec<Seen>,
-}
-
-/// A stage that waits for its input.
-pub(crate) enum Pending<'g> {
-    /// A native command.
-    Native(Box<Native>),
-    /// A FileCheck that may pass without a process.
-    FileCheck(Box<Waiting<'g>>),
-}
-
-/// A native command that waits for its input.
-pub(crate) struct Native {
-    pub task: Task,
-    pub cwd: String,
-    pub outlets: Outlets,
 }
 
 /// The destinations of a native command's output.
@@ -121,7 +103,7 @@ impl<'g> Running<'g> {
 
     /// Makes a FileCheck wait. If the job ends first, it counts as killed, as its process would.
     pub fn wait_for_input(&mut self, waiting: Waiting<'g>) {
-        self.pending = Some(Pending::FileCheck(Box::new(waiting)));
+        self.pending = Some(Box::new(waiting));
         self.process = Some(Status::Signaled(Signal::KILL.as_raw()));
         self.status = -Signal::KILL.as_raw();
     }

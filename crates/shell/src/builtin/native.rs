@@ -1,6 +1,6 @@
-//! `cat` and `diff` as stages of a pipeline, without a process. lit runs them as Python programs.
+//! `cat` and `diff` without a process. lit runs them as Python programs.
 //!
-//! A task and its run are separate, because a task that reads standard input has to wait for it.
+//! A task and its run are separate, because what it would read decides whether a process has to run it.
 
 use std::path::Path;
 
@@ -62,7 +62,7 @@ impl Task {
         Some(task.unwrap_or_else(Task::Refused))
     }
 
-    /// Whether it reads the output of the stage before.
+    /// Whether it reads standard input.
     pub fn reads_stdin(&self, cwd: &str) -> bool {
         match self {
             Task::Cat(cat) => cat.reads_stdin(),
@@ -77,15 +77,6 @@ impl Task {
             Task::Cat(cat) => cat.files().iter().all(|file| is_plain(&join(cwd, file))),
             Task::Diff(diff) => diff.has_plain_files(cwd),
             Task::Refused(_) => true,
-        }
-    }
-
-    /// Returns the files that it reads. `None` if it looks at whole directories.
-    pub fn files(&self, cwd: &str) -> Option<Vec<String>> {
-        match self {
-            Task::Cat(cat) => Some(cat.files().iter().map(|file| join(cwd, file)).collect()),
-            Task::Diff(diff) => diff.files(cwd),
-            Task::Refused(_) => Some(Vec::new()),
         }
     }
 

@@ -81,12 +81,6 @@ impl Diff {
         }
     }
 
-    /// Returns the files that it reads. `None` if those are all below two directories.
-    pub fn files(&self, cwd: &str) -> Option<Vec<String>> {
-        let files = self.operands.iter().filter(|operand| *operand != "-");
-        (!self.flags.recursive).then(|| files.map(|file| join(cwd, file)).collect())
-    }
-
     /// Whether the runner may read its files in a process's place ([`native::is_plain`]), also those below its directories.
     pub fn has_plain_files(&self, cwd: &str) -> bool {
         let files = self.operands.iter().filter(|operand| *operand != "-");
