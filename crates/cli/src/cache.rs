@@ -12,6 +12,8 @@ use std::process::ExitCode;
 use hotstart_inputs::{VerdictsReport, verdicts_report};
 use hotstart_launch::cache_directory;
 use hotstart_shell::{PassesReport, passes_directory, passes_report, remove_damaged_passes};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 
 use crate::exit_code::{self, refused, said};
 
@@ -33,6 +35,33 @@ Exit code: 1 if something was damaged, 2 on an error.
 const CONFIGS: &str = "configs";
 const FILECHECKS: &str = "filecheck";
 const VERDICTS: &str = "verdicts";
+
+/// Returns why nothing can be kept between runs, in a line for the user; empty if something can.
+pub fn hindrance() -> String {
+    let named = std::env::var_os("HOTSTART_CACHE_DIR").map(PathBuf::from);
+    if let Some(name) = named.filter(|name| !name.as_os_str().is_empty() && !name.is_absolute()) {
+        return format!(
+            "hotstart: HOTSTART_CACHE_DIR is not used: '{}' is not an absolute path\n",
+            name.display()
+        );
+    }
+    let Some(dir) = cache_directory() else {
+        return "hotstart: nothing is kept between runs: set HOTSTART_CACHE_DIR or HOME\n".to_owned();
+    };
+    // What is missing is made in the first directory above it that is there.
+    let existing = dir.ancestors().find(|path| fs::symlink_metadata(path).is_ok()).unwrap_or(&dir);
+    let may_write = Access::WRITE_OK | Access::EXEC_OK;
+    let error = match access(existing, may_write) {
+        Ok(()) if existing.is_dir() => return String::new(),
+        Ok(()) => Errno::NOTDIR,
+        Err(error) => error,
+    };
+    format!(
+        "hotstart: nothing is kept between runs, which is slower: cannot use '{}': {error}; name another directory in \
+         HOTSTART_CACHE_DIR\n",
+        dir.display()
+    )
+}
 
 /// Runs `hotstart cache` with the arguments after `cache`.
 pub fn run(args: &[OsString]) -> ExitCode {

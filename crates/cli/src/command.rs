@@ -8,7 +8,7 @@ use crate::args::commands::Command;
 use crate::args::completions::Shell;
 use crate::args::man;
 use crate::exit_code::{refused, said};
-use crate::{ab, cache, doctor, exec, exit_code, filecheck, lit, version};
+use crate::{ab, cache, doctor, exec, exit_code, filecheck, lit, misspelt, version};
 
 /// The commands. The table of options has those of `lit`, so it has no text here.
 const COMMANDS: [Command; 9] = [
@@ -105,7 +105,11 @@ pub fn run(args: &[OsString]) -> ExitCode {
             _ => said(&version::short(), exit_code::SUCCESS),
         },
         Some("--help" | "-h" | "help") => said(&usage(), exit_code::SUCCESS),
-        Some(other) => refused(&format!("hotstart: there is no command '{other}'\n\n{}", usage())),
+        Some(other) => {
+            let meant = misspelt::nearest(other, COMMANDS.iter().map(|command| command.name));
+            let meant = meant.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+            refused(&format!("{}\nhotstart: there is no command '{other}'{meant}\n", usage()))
+        }
         None => refused(&usage()),
     }
 }

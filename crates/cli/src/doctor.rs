@@ -23,7 +23,7 @@ Takes less than a minute with a few tools, and needs no privileges.
   --allocator NAME=FILE    compare this shared library's malloc too
   -h, --help               print this
 
-Exit code: 0 if it ran, even if something could not be measured; 2 if the command line or a file was wrong.
+Exit code: 0 if it ran, even if something could not be measured; 2 if the command line or a file was wrong, or there is no such TOOL.
 ";
 
 /// The request of a command line.
@@ -40,7 +40,10 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Err(error) => warn(&error),
         Ok(Asked::Help) => said(HELP),
         Ok(Asked::Allocate(threads)) => said(&doctor::allocate_here(threads)),
-        Ok(Asked::Diagnose(request, html)) => diagnose(&request, html),
+        Ok(Asked::Diagnose(request, html)) => match doctor::check(&request) {
+            Err(error) => warn(&error),
+            Ok(()) => diagnose(&request, html),
+        },
     }
 }
 

@@ -4,10 +4,12 @@
 //! inherited, and the server's tools inherit it too.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hotstart_exec::{Answer, Met, ServeError, Settings, SocketDir};
+use hotstart_exec::{Answer, Met, ServeError, Settings, SocketDir, SocketDirError};
 use hotstart_launch::{Choice, Policy, signals};
 
 use crate::exit_code::said;
@@ -146,15 +148,18 @@ fn server(args: &[OsString]) -> ExitCode {
 }
 
 fn ask(question: impl FnOnce(&SocketDir) -> std::io::Result<Answer>) -> ExitCode {
-    let socket_dir = match SocketDir::find() {
+    let none =
+        |directory: &Path| said(&format!("no server runs in {}\n", directory.display()), exit_code::FAILURE);
+    let socket_dir = match SocketDir::existing() {
         Ok(socket_dir) => socket_dir,
+        Err(SocketDirError::Io(directory, error)) if error.kind() == ErrorKind::NotFound => {
+            return none(&directory);
+        }
         Err(error) => return warn("server", &error.to_string()),
     };
     match question(&socket_dir) {
         Ok(Answer::Text(text)) => said(&text, exit_code::SUCCESS),
-        Ok(Answer::None) => {
-            said(&format!("no server runs in {}\n", socket_dir.directory().display()), exit_code::FAILURE)
-        }
+        Ok(Answer::None) => none(socket_dir.directory()),
         Err(error) => warn("server", &format!("cannot ask it: {error}")),
     }
 }

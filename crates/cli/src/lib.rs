@@ -14,4 +14,5 @@ pub mod exec;
 pub mod exit_code;
 pub mod filecheck;
 pub mod lit;
+mod misspelt;
 pub mod version;

@@ -60,6 +60,11 @@ impl SocketDir {
         Self::check(directory)
     }
 
+    /// Finds the directory without making it. The error of kind `Io` with `NotFound` says that there is none, and so no server.
+    pub fn existing() -> Result<SocketDir, SocketDirError> {
+        Self::check(choose())
+    }
+
     fn check(directory: PathBuf) -> Result<SocketDir, SocketDirError> {
         let found = match std::fs::symlink_metadata(&directory) {
             Ok(found) => found,

@@ -106,6 +106,14 @@ pub struct Diagnosis {
     pub elapsed_s: f64,
 }
 
+/// Returns why a tool cannot be measured at all: there is no such program.
+pub fn check(request: &Request) -> Result<(), String> {
+    request
+        .tools
+        .iter()
+        .try_for_each(|line| tool::command(line).map(|_| ()).map_err(|error| error.to_string()))
+}
+
 /// Measures everything. Calls `progress` with the name of each part before it begins.
 pub fn diagnose(request: &Request, mut progress: impl FnMut(&str)) -> Diagnosis {
     let begun = std::time::Instant::now();

@@ -14,17 +14,22 @@ use crate::stats::summary::median_of;
 
 /// Most time for one of a tool's four parts.
 const TIME: Duration = Duration::from_millis(1000);
-/// Measures the sections of one tool within `time`.
-pub(super) fn measure(line: &str, patience: &Patience, time: Duration) -> Vec<(Table, Vec<Finding>)> {
+/// Returns the command that a request names. The error says where its program was looked for.
+pub(super) fn command(line: &str) -> Result<Command, crate::measure::Failure> {
     let mut words: Vec<std::ffi::OsString> = line.split_whitespace().map(Into::into).collect();
     if words.len() == 1 {
         words.push("--version".into());
     }
+    let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    Command::find(words, std::env::var_os("PATH").as_deref(), &cwd)
+}
+
+/// Measures the sections of one tool within `time`.
+pub(super) fn measure(line: &str, patience: &Patience, time: Duration) -> Vec<(Table, Vec<Finding>)> {
     let patience = patience.part(time);
     let share = patience.share(TIME.min(time / 4));
     let mut table = Table::new(&format!("{line}: where a cold start goes"), &["", "time", "share"]);
-    let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
-    let command = match Command::find(words, std::env::var_os("PATH").as_deref(), &cwd) {
+    let command = match command(line) {
         Ok(command) => command,
         Err(error) => {
             table.gap(line, error);

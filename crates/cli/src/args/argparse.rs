@@ -12,6 +12,7 @@ use super::flag::{Action, Flag};
 use super::options::LitOptions;
 use super::words::Words;
 use super::{Invocation, table};
+use crate::misspelt;
 
 /// The reason why parsing ended early.
 #[derive(Debug)]
@@ -66,10 +67,18 @@ pub(super) fn run(
     }
     if !parser.extras.is_empty() {
         let extras: Vec<_> = parser.extras.iter().map(|extra| extra.to_string_lossy()).collect();
-        return Err(Stop::Error(format!("unrecognized arguments: {}", extras.join(" "))));
+        let meant = extras.iter().find_map(|extra| meant(extra)).unwrap_or_default();
+        return Err(Stop::Error(format!("unrecognized arguments: {}{meant}", extras.join(" "))));
     }
     options.words = words;
     Ok(())
+}
+
+/// Returns the end of a message that names the option which a word is like.
+fn meant(word: &str) -> Option<String> {
+    let name = word.split('=').next().filter(|name| name.starts_with("--"))?;
+    let names = table::all().flat_map(|flag| flag.names).copied();
+    misspelt::nearest(name, names).map(|name| format!("; did you mean '{name}'?"))
 }
 
 fn classify(argv: &[OsString]) -> Result<Vec<Kind>, Stop> {

@@ -161,6 +161,7 @@ fn errors_are_argparses() {
             "ambiguous option: --max could match --max-retries-per-test, --max-failures, --max-tests, --max-time",
         ),
         (&["t", "-v", "u", "-x"], "unrecognized arguments: u -x"),
+        (&["t", "--wrokers=2"], "unrecognized arguments: --wrokers=2; did you mean '--workers'?"),
         (&["-vx", "t"], "argument -v/--verbose: ignored explicit argument 'x'"),
         (&["--debug=1", "t"], "argument --debug: ignored explicit argument '1'"),
         (

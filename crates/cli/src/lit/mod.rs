@@ -37,6 +37,7 @@ use hotstart_run::{Checks, Replay, RunSettings};
 use hotstart_shell::FileChecks;
 
 use crate::args::{self, Invocation, LitOptions, Remember, Request};
+use crate::cache;
 use crate::exit_code::{self, ERROR, SUCCESS};
 use asked::Asked;
 use conclude::Conclusion;
@@ -336,8 +337,9 @@ impl Session<'_> {
         }
         if self.warm.is_on() && !is_terse {
             told(&warm::blocked(&statistics, &hotstart_launch::signals::inherited()));
+            told(&cache::hindrance());
             told(&warm::fallbacks(&statistics));
-            told(&warm::unknown(&self.options.own.warm, &statistics));
+            told(&warm::unknown(&self.options.own.warm, &self.asked.wraps, &statistics));
             told(&warm::counts(&statistics));
         }
         if self.warm.explain || !is_terse {

@@ -28,6 +28,14 @@ fn the_first_client_starts_a_server_and_holds_nothing_open() {
 }
 
 #[test]
+fn to_ask_for_a_server_makes_no_directory() {
+    let bench = Bench::new();
+    let status = bench.hotstart().args(["server", "status"]).output().expect("it runs");
+    assert!(status.status.code() == Some(1) && told(&status).contains("no server runs in"), "{status:?}");
+    assert!(!bench.path("server").exists());
+}
+
+#[test]
 fn an_idle_server_ends_and_leaves_nothing() {
     let bench = Bench::new();
     let mut server = bench.hotstart();

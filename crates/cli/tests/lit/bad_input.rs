@@ -117,3 +117,18 @@ fn a_build_tree_that_is_not_there_is_an_error() {
     suite.file("a.test", "RUN: true\n");
     suite.run(&["--build-tree=nowhere", "."]).ends_with(2).warns("--build-tree: there is no directory '");
 }
+
+#[test]
+fn a_cache_directory_that_cannot_be_used_is_told() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: true\n");
+    let file = suite.file("file", "");
+    for (value, told) in [
+        ("relative", "HOTSTART_CACHE_DIR is not used: 'relative' is not an absolute path"),
+        (file.to_str().unwrap(), "nothing is kept between runs, which is slower: cannot use"),
+    ] {
+        let mut command = suite.command(&["."]);
+        let run = Run::from(command.env("HOTSTART_CACHE_DIR", value).output().unwrap());
+        run.ends_with(0).has("PASS: t :: a.test").warns(told);
+    }
+}

@@ -309,6 +309,9 @@ fn a_named_tool_that_no_test_starts_is_told() {
     run.ends_with(0)
         .warns("--warm: no test has started 'haed'\n")
         .warns("--keep-cold: no test has started 'tial'\n");
-    let run = suite.run(&["--warm=head", "."]);
-    assert!(!run.err.contains("no test has started"), "{run:#?}");
+    suite.run(&["--wrap=haed=env A=1", "."]).ends_with(0).warns("--wrap: no test has started 'haed'\n");
+    for option in ["--warm=head", "--wrap=head=env A=1"] {
+        let run = suite.run(&[option, "."]);
+        assert!(!run.err.contains("no test has started"), "{run:#?}");
+    }
 }

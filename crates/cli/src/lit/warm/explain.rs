@@ -4,10 +4,12 @@
 
 use std::cmp::Reverse;
 use std::fmt::Write;
+use std::path::Path;
 use std::time::Duration;
 
 use hotstart_launch::{Reason, Statistics, Stopped, ToolStatistics};
 use hotstart_lit::render::signal_name;
+use hotstart_model::Wrap;
 use hotstart_run::CheckCounts;
 
 use crate::args::WarmOptions;
@@ -169,14 +171,19 @@ pub fn fallbacks(statistics: &Statistics) -> String {
 }
 
 /// Returns a line on tools that the command line names and no test has started: the name may be misspelt.
-pub fn unknown(options: &WarmOptions, statistics: &Statistics) -> String {
+pub fn unknown(options: &WarmOptions, wraps: &[Wrap], statistics: &Statistics) -> String {
     // Not all of their runs are processes.
     const BY_HOTSTART: [&str; 3] = ["FileCheck", "cat", "diff"];
     let is_started = |name: &str| {
         BY_HOTSTART.contains(&name)
             || statistics.tools.iter().any(|tool| tool.program.file_name() == Some(name.as_ref()))
     };
+    let has_started = |program: &str| statistics.tools.iter().any(|tool| tool.program == Path::new(program));
     let mut text = String::new();
+    // A wrapped tool is counted as the program that starts it.
+    for wrap in wraps.iter().filter(|wrap| !wrap.words.first().is_some_and(|program| has_started(program))) {
+        let _ = writeln!(text, "hotstart: --wrap: no test has started '{}'", wrap.tool);
+    }
     for (option, names) in [("--warm", &options.warm), ("--keep-cold", &options.keep_cold)] {
         let unknown = names.iter().flatten().filter(|name| !is_started(name));
         let unknown = unknown.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
