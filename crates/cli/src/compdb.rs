@@ -179,6 +179,8 @@ fn run_all(entries: &[Entry], jobs: usize) -> ExitCode {
         });
         // Who sends another one does not want to wait.
         let how = if stopping.is_ok() { signals::wait_for_stop() } else { how };
+        // The main thread may be the first to see that all have ended.
+        *told.lock().expect("no panic while locked") = Some(how);
         stop.kill();
         signals::die_of(how.signal());
     });
@@ -193,11 +195,11 @@ fn run_all(entries: &[Entry], jobs: usize) -> ExitCode {
         }
     };
     let ran = watched.map(drop).and_then(|()| batch.run(&commands, jobs, &ended));
-    let stopped = *stopped.lock().expect("no panic while locked");
-    if let Some(how) = stopped {
+    let how = || *stopped.lock().expect("no panic while locked");
+    if let Some(first) = how() {
         // The other thread may still end what the commands have left. It sends nothing.
         let _ = have_all_ended.recv();
-        signals::die_of(how.signal());
+        signals::die_of(how().unwrap_or(first).signal());
     }
     let mut progress = progress.into_inner().expect("no panic while locked");
     if let Err(error) = ran {
