@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 60] = [
+const SOURCES: [&str; 61] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -38,6 +38,7 @@ const SOURCES: [&str; 60] = [
     "gate/children.c",
     "gate/files.c",
     "gate/paths.c",
+    "gate/walk.c",
     "gate/places.c",
     "gate/signals.c",
     "gate/sockets.c",

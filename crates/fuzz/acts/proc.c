@@ -1,6 +1,7 @@
 /* What /proc shows of a process, and what can be written there. */
 #include "act.h"
 #include <dirent.h>
+#include <link.h>
 #include <linux/openat2.h>
 
 #undef FAMILY
@@ -289,6 +290,52 @@ OBSERVE(proc_files_open)
             say("some %d", read(fd, &byte, 1) >= 0);
         close(fd);
     }
+}
+
+/* Its own number, by which of many paths leads to a file that everyone has; `before` and `behind` are what is around the number. */
+static int number_by_way(const char *before, const char *behind)
+{
+    char path[96];
+    for (int number = getppid() + 1, last = number + 50000; number < last; number++) {
+        snprintf(path, sizeof path, "%s/%d/%s", before, number, behind);
+        if (access(path, F_OK) == 0)
+            return number;
+    }
+    return 0;
+}
+
+OBSERVE(proc_number_by_way)
+{
+    say("new %d", is_new("numbers-by-way", (unsigned long)number_by_way("/proc/self/task", "root/etc/passwd")));
+}
+
+OBSERVE(proc_number_by_linked_way)
+{
+    unlink("way-link");
+    if (symlink("/proc/self", "way-link") == 0)
+        say("new %d", is_new("numbers-by-linked-way", (unsigned long)number_by_way("way-link/task", "cwd/.")));
+    unlink("way-link");
+}
+
+static int ask_for_text(struct dl_phdr_info *object, size_t size, void *unused)
+{
+    char path[96];
+    (void)size, (void)unused;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        const unsigned long from = object->dlpi_addr + part->p_vaddr;
+        if (part->p_type != PT_LOAD || !(part->p_flags & PF_X))
+            continue;
+        snprintf(path, sizeof path, "/proc/self/map_files/%lx-%lx", from & -4096ul, (from + part->p_memsz + 4095) & -4096ul);
+        say_result("text", access(path, F_OK));
+    }
+    return 1; /* The program is the first. */
+}
+
+/* Whether its text is a mapping of a file, as the kernel has it. */
+OBSERVE(proc_mapping_by_way)
+{
+    dl_iterate_phdr(ask_for_text, NULL);
 }
 
 OBSERVE(proc_auxiliary)

@@ -374,6 +374,7 @@ HS_HIDDEN enum hs_call_outcome hs_sockets_message(const struct hs_system_call *c
 HS_HIDDEN enum hs_call_outcome hs_sockets_use_address(struct hs_system_call *call, long address, int size);
 /* paths.c: the calls that name a file. */
 HS_HIDDEN void hs_paths_begin(void);
+HS_HIDDEN void hs_paths_look_at_way(long result, long from, const char *path);
 HS_HIDDEN enum hs_call_outcome hs_paths_open(struct hs_system_call *call, long directory, const char *path, long flags);
 HS_HIDDEN enum hs_call_outcome hs_paths_read_link(struct hs_system_call *call, long directory, const char *path);
 HS_HIDDEN enum hs_call_outcome hs_paths_enter(struct hs_system_call *call);
@@ -389,6 +390,21 @@ HS_HIDDEN void hs_files_look_at_name(long directory, const char *path);
 HS_HIDDEN void hs_files_look_at_link(long directory, const char *path);
 HS_HIDDEN void hs_files_look_at_answer(long directory, const char *path, dev_t device);
 HS_HIDDEN void hs_files_begin(void);
+HS_HIDDEN int hs_files_are_common(const char *path);
+HS_HIDDEN int hs_files_hold(long magic);
+
+/* Devices, as many as there is room for; 0 where there is none. */
+#define HS_DEVICES 8
+struct hs_devices {
+    dev_t some[HS_DEVICES];
+};
+HS_HIDDEN int hs_devices_have(const struct hs_devices *devices, dev_t device);
+HS_HIDDEN void hs_devices_add(struct hs_devices *devices, dev_t device);
+
+/* walk.c */
+HS_HIDDEN void hs_walk_begin(void);
+HS_HIDDEN void hs_walk_forget(void);
+HS_HIDDEN void hs_walk_look_at(long from, const char *path);
 
 HS_HIDDEN uint32_t hs_call_seen(void);
 HS_HIDDEN uint64_t hs_call_actions(void);

@@ -437,6 +437,7 @@ static enum hs_call_outcome execute(struct hs_system_call *call, long directory,
     const long result = hs_call_make(call);
     if (had_death_signal)
         HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+    hs_paths_look_at_way(result, directory, (const char *)path);
     if (result != -ENOENT)
         hs_files_look_at_name(directory, (const char *)path);
     return hs_call_done(call, result);

@@ -54,7 +54,7 @@ static int is_descriptor(const char *path)
 
 /* Files of the kernel's of which reading tells nothing of this process that another would not be told. (/proc/loadavg and /proc/stat tell
  * how many processes were made.) */
-static int is_common(const char *path)
+int hs_files_are_common(const char *path)
 {
     static const char *const files[] = {"/proc/self/exe", "/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/mounts",
                                         "/proc/self/mounts", "/proc/self/mountinfo", "/proc/self/cgroup", "/proc/uptime",
@@ -81,7 +81,7 @@ static int is_common(const char *path)
 /* Of sockets without a name. */
 #define SOCKETS_MAGIC 0x534f434b
 
-static int holds_files(long magic)
+int hs_files_hold(long magic)
 {
     switch (magic) {
 #define FILE_SYSTEM(magic) case magic:
@@ -107,32 +107,40 @@ static int stands_in(dev_t device)
     return 0;
 }
 
-/* Devices of which this run has seen that they hold files, as many as there is room for; 0 where there is none. Any thread may add one. */
-static dev_t known[8];
-
-#define KNOWN_MAX (sizeof known / sizeof *known)
+/* Devices of which this run has seen that they hold files. */
+static struct hs_devices known;
 
 /* Before each run: another file system may have the number of one that is gone. */
 void hs_files_begin(void)
 {
-    for (size_t i = 0; i < KNOWN_MAX; i++)
-        known[i] = 0;
+    known = (struct hs_devices){{0}};
 }
 
-static int is_known(dev_t device)
+int hs_devices_have(const struct hs_devices *devices, dev_t device)
 {
-    for (size_t i = 0; i < KNOWN_MAX; i++)
-        if (__atomic_load_n(&known[i], __ATOMIC_RELAXED) == device)
+    for (size_t i = 0; i < HS_DEVICES; i++)
+        if (__atomic_load_n(&devices->some[i], __ATOMIC_RELAXED) == device)
             return device != 0;
     return 0;
 }
 
+/* Any thread may add one. */
+void hs_devices_add(struct hs_devices *devices, dev_t device)
+{
+    for (size_t i = 0; i < HS_DEVICES && !hs_devices_have(devices, device); i++) {
+        dev_t none = 0;
+        __atomic_compare_exchange_n(&devices->some[i], &none, device, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
+}
+
+static int is_known(dev_t device)
+{
+    return hs_devices_have(&known, device);
+}
+
 static void note(dev_t device)
 {
-    for (size_t i = 0; i < KNOWN_MAX && !is_known(device); i++) {
-        dev_t none = 0;
-        __atomic_compare_exchange_n(&known[i], &none, device, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    }
+    hs_devices_add(&known, device);
 }
 
 /* A file with this name, in a file system of this kind, may be read; whether it may be written to as well. `fd` is open, or negative.
@@ -146,11 +154,11 @@ static int look_at(long magic, long fd, const char *path, int writes)
         const long found = fd < 0 ? HS_SYS(SYS_newfstatat, AT_FDCWD, path, &file, 0) : HS_SYS(SYS_fstat, fd, &file);
         if (found == 0 && !stands_in(file.st_dev))
             return 1;
-        if (found != 0 || writes || !is_common(path))
+        if (found != 0 || writes || !hs_files_are_common(path))
             hs_gate_reveal();
-    } else if (holds_files(magic))
+    } else if (hs_files_hold(magic))
         return 1;
-    else if (writes || !is_common(path))
+    else if (writes || !hs_files_are_common(path))
         /* /proc/self/status tells which signals have handlers, and a list of a control group has the process number. */
         hs_gate_reveal();
     return 0;
@@ -201,7 +209,7 @@ static int is_beside_target(long directory, const char *path, dev_t device)
     struct statfs system;
     struct stat target;
     const int is_beside = (int)directory == AT_FDCWD && HS_SYS(SYS_newfstatat, AT_FDCWD, path, &target, 0) == 0 &&
-                          target.st_dev == device && HS_SYS(SYS_statfs, path, &system) == 0 && holds_files((long)system.f_type) &&
+                          target.st_dev == device && HS_SYS(SYS_statfs, path, &system) == 0 && hs_files_hold((long)system.f_type) &&
                           system.f_type != FUSE_MAGIC;
     if (is_beside)
         note(device);

@@ -28,43 +28,25 @@ void hs_paths_begin(void)
     if (!proc && HS_SYS(SYS_stat, "/proc/self/fd", &found) == 0)
         proc = found.st_dev;
     hs_files_begin();
+    hs_walk_begin();
 }
 
-/* Whether a part of a path is this name; `end` is behind it. */
-static int is_part(const char *part, const char *end, const char *name)
+/* Looks at the way of a path after its call, which may not have got as far as to read the path. */
+void hs_paths_look_at_way(long result, long from, const char *path)
 {
-    while (part < end && *name && *part == *name)
-        part++, name++;
-    return part == end && !*name;
-}
-
-static int is_number(const char *part, const char *end)
-{
-    while (part < end && *part >= '0' && *part <= '9')
-        part++;
-    return part == end;
-}
-
-/* A path to the directory of a process, by its number. A tool that asks for one after the other finds its own. */
-static void note_name(long result, const char *path)
-{
-    int is_below_proc = 0, may_follow = 0;
-    /* Other errors may come before the kernel has read the path. */
-    if (!path || (result < 0 && result != -ENOENT && result != -EACCES && result != -ENOTDIR && result != -ELOOP && result != -ESRCH))
-        return;
-    for (const char *part = path, *end; *part; part = end) {
-        while (*part == '/')
-            part++;
-        for (end = part; *end && *end != '/';)
-            end++;
-        if (end == part || is_part(part, end, "."))
-            continue;
-        if (may_follow && is_number(part, end))
-            hs_call_see_number();
-        const int is_proc = is_part(part, end, "proc");
-        may_follow = is_proc || (is_below_proc && is_part(part, end, ".."));
-        is_below_proc |= is_proc;
+    struct stat file;
+    switch (result) {
+    case -EFAULT: return;
+    case -ENOENT:
+    case -ENOTDIR:
+    case -EACCES:
+    case -EEXIST: break;
+    default:
+        if (result < 0 && HS_SYS(SYS_newfstatat, from, path, &file, AT_SYMLINK_NOFOLLOW) == -EFAULT)
+            return;
     }
+    if (path && *path)
+        hs_walk_look_at(from, path);
 }
 
 /* Whether a string that begins at `from` reaches `to`. Read as far as that, and no further than its page. */
@@ -117,7 +99,7 @@ enum hs_call_outcome hs_paths_open(struct hs_system_call *call, long directory, 
 {
     const int writes = (flags & O_ACCMODE) != O_RDONLY || flags & (O_TRUNC | O_CREAT);
     const long fd = hs_call_make(call);
-    note_name(fd, path);
+    hs_paths_look_at_way(fd, directory, path);
     hs_files_look_at(fd, path, writes);
     /* What cannot be opened in this way shows that it is there: the runner's connection, for one. */
     if (fd < 0 && fd != -ENOENT)
@@ -131,17 +113,17 @@ enum hs_call_outcome hs_paths_read_link(struct hs_system_call *call, long direct
 {
     expect_own_answer(call);
     const long result = hs_call_make(call);
-    note_name(result, path);
+    hs_paths_look_at_way(result, directory, path);
     if (result > 0)
         hs_files_look_at_link(directory, path);
     return hs_call_done(call, result);
 }
 
-/* From a directory of /proc, what it holds can be reached by names that do not tell. */
+/* From a directory of /proc, what it holds can be reached by names that do not tell. The way begins in the directory before. */
 enum hs_call_outcome hs_paths_enter(struct hs_system_call *call)
 {
+    hs_paths_look_at_way(-1, AT_FDCWD, (const char *)call->a);
     const long result = hs_call_make(call);
-    note_name(result, (const char *)call->a);
     if (result == 0)
         hs_files_look_at_name(AT_FDCWD, ".");
     else if (result != -ENOENT)
@@ -154,10 +136,10 @@ enum hs_call_outcome hs_paths_look_up(struct hs_system_call *call, long director
 {
     expect_own_answer(call);
     const long result = hs_call_make(call);
-    note_name(result, path);
     /* LLVM asks so whether there is a /proc. What the directory holds is not in the answer. */
     if (result == 0 && call->number == SYS_access && hs_files_equal(path, "/proc/self/fd"))
         return hs_call_done(call, result);
+    hs_paths_look_at_way(result, directory, path);
     hs_files_look_at_name(directory, path);
     return hs_call_done(call, result);
 }
@@ -166,7 +148,11 @@ enum hs_call_outcome hs_paths_look_up(struct hs_system_call *call, long director
 enum hs_call_outcome hs_paths_change(struct hs_system_call *call, long directory, long path, long other_directory, long other)
 {
     const long result = hs_call_make(call);
-    note_name(result, (const char *)path);
+    if (result == 0)
+        hs_walk_forget();
+    hs_paths_look_at_way(result, directory, (const char *)path);
+    if (other)
+        hs_paths_look_at_way(result, other_directory, (const char *)other);
     if (result < 0 && result != -ENOENT) {
         hs_files_look_at_name(directory, (const char *)path);
         if (other)
@@ -185,7 +171,7 @@ static int is_of_proc(long directory, const char *path, int flags)
 enum hs_call_outcome hs_paths_set(struct hs_system_call *call, long directory, const char *path)
 {
     const long result = hs_call_make(call);
-    note_name(result, path);
+    hs_paths_look_at_way(result, directory, path);
     if (result == 0) {
         const char *const name = path ? path : "";
         if (is_of_proc(directory, name, AT_EMPTY_PATH) || is_of_proc(directory, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
@@ -219,7 +205,7 @@ enum hs_call_outcome hs_paths_tell(struct hs_system_call *call, long about)
     const int is_at = call->number == SYS_newfstatat || call->number == SYS_statx;
     const char *const path = (const char *)(is_at ? call->b : call->a);
     if (call->number != SYS_fstat)
-        note_name(result, path);
+        hs_paths_look_at_way(result, is_at ? call->a : AT_FDCWD, path);
     if (result != 0)
         return hs_call_done(call, result);
     if (call->number == SYS_statx) {

@@ -6,9 +6,11 @@
 /* A patched call keeps vector registers, as the system call would. */
 #pragma GCC target("general-regs-only")
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
 #include "runtime.h"
 
@@ -62,6 +64,20 @@ enum hs_call_outcome hs_sockets_message(const struct hs_system_call *call)
     return HS_CALL_NATIVE;
 }
 
+/* Looks at the way to a socket with a name. */
+static void look_at_way(long address, int size)
+{
+    struct sockaddr_un name;
+    if (size > (int)sizeof name || !hs_signals_fetch(&name, address, (size_t)size))
+        return;
+    char path[sizeof name.sun_path + 1];
+    const unsigned length = (unsigned)size - offsetof(struct sockaddr_un, sun_path);
+    for (unsigned i = 0; i < length; i++)
+        path[i] = name.sun_path[i];
+    path[length] = 0;
+    hs_walk_look_at(AT_FDCWD, path);
+}
+
 /* A call with a socket's address. One in a file system may lead to the runner's connection; who listens at another one is told this
  * process's number. */
 enum hs_call_outcome hs_sockets_use_address(struct hs_system_call *call, long address, int size)
@@ -71,6 +87,8 @@ enum hs_call_outcome hs_sockets_use_address(struct hs_system_call *call, long ad
     if (!address || size < (int)sizeof known || !hs_signals_fetch(known, address, sizeof known) || (known[0] | known[1] << 8) != AF_UNIX)
         return HS_CALL_NATIVE;
     const long result = hs_call_make(call);
+    if (known[2])
+        look_at_way(address, size);
     /* Nobody is there: libc asks so for a daemon that knows users. */
     if (result == -ENOENT || (result == -ECONNREFUSED && !known[2]))
         return hs_call_done(call, result);
