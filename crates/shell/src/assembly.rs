@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use crate::ast::{Command, Pipeline, Word};
 use crate::builtin::native::{Task, Written};
-use crate::builtin::{self, Builtin, Call};
+use crate::builtin::{self, Builtin, Call, ulimit};
 use crate::executable;
 use crate::expand;
 use crate::halt::{Halt, Halting};
@@ -270,7 +270,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         Ok(())
     }
 
-    /// Returns the words with which lit starts its `cat` or `diff`.
+    /// Returns the words with which lit starts one of its programs.
     fn by_python(&self, name: &str) -> Halting<[String; 2]> {
         let script = self.context.script;
         let (Some(python), Some(package)) = (&script.lit_python, &script.lit_package_dir) else {
@@ -335,7 +335,14 @@ impl<'c, 'a> Assembly<'c, 'a> {
                 .map_err(|error| Halt::internal("cannot make a temporary file", error))?;
             running.stderr_file = Some(file);
         }
-        let limits = shell.process_limits();
+        let mut limits = shell.process_limits();
+        let (mut program, mut args) = (program, args);
+        if !limits.is_empty() && !shell.limits.iter().all(is_plain_limit) {
+            // What Python makes of such a number differs between its versions.
+            args.splice(0..0, self.by_python("_launch_with_limit")?);
+            program = self.python();
+            limits.clear();
+        }
         running.is_limited = !limits.is_empty();
         let stdout = sink_fd(&wiring.stdout, running.stderr_file.as_ref());
         let stderr =
@@ -477,6 +484,11 @@ fn refused_by_limits(shell: &Shell, program: &str, name: &str) -> Option<Task> {
     let (kind, message) = (errors::kind(&error), errors::message(&error, Some(&repr(name))));
     let text = format!("Traceback (most recent call last):\n{kind}: {message}\n");
     Some(Task::Refused(Written::error(text)))
+}
+
+/// Whether each Python gives the kernel this number.
+fn is_plain_limit(limit: &SetLimit) -> bool {
+    limit.2 == ulimit::UNLIMITED || (0..=i128::from(i64::MAX)).contains(&limit.2)
 }
 
 /// Under such a limit lit's program has no descriptors left for its pipe to the child.

@@ -62,6 +62,15 @@ fn a_limit_that_may_not_be_raised_is_a_failure() {
 }
 
 #[test]
+fn python_decides_what_an_odd_limit_means() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: ulimit -f 99999999999999999999\nRUN: /bin/true\n");
+    suite.file("b.test", "RUN: ulimit -v -1\nRUN: /bin/true\n");
+    let run = suite.run(&["-v", "."]);
+    run.ends_with(1).has("FAIL: t :: a.test").has("PASS: t :: b.test").says("# | OverflowError: ");
+}
+
+#[test]
 fn python_formats_see_that_limit() {
     let suite = Suite::new(
         "import resource\n\

@@ -9,7 +9,7 @@ mod export;
 mod mkdir;
 pub(crate) mod native;
 mod rm;
-mod ulimit;
+pub(crate) mod ulimit;
 mod umask;
 
 use hotstart_model::Dialect;

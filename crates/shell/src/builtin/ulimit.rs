@@ -7,7 +7,8 @@ use hotstart_python::repr;
 use super::{Call, Done, text_or};
 use crate::halt::{Halt, Halting};
 
-const UNLIMITED: i128 = -1;
+/// Python's number for no limit.
+pub(crate) const UNLIMITED: i128 = -1;
 
 pub(super) fn ulimit(call: Call<'_>) -> Halting<Done> {
     let [_, option, value] = call.words else { return Err(Halt::shell("'ulimit' requires two arguments")) };
