@@ -147,9 +147,13 @@ impl Pattern {
 
     fn sub_general(&self, replacement: &Replacement, text: &str) -> Result<Option<String>, Exception> {
         if self.ends_differ || self.groups_differ && replacement.names_groups() {
-            return Err(Exception::unsupported(
-                "repetitions of what may match nothing are not replaced here",
-            ));
+            // Whether it matches is the same in both engines.
+            return match self.is_match(text)? {
+                false => Ok(None),
+                true => {
+                    Err(Exception::unsupported("repetitions of what may match nothing are not replaced here"))
+                }
+            };
         }
         let mut out = String::new();
         let mut copied = 0;
@@ -301,6 +305,14 @@ mod tests {
         assert_eq!(sub("x*", "-", "abxd"), "-a-b--d-");
         assert_eq!(sub("|a", "-", "aa"), "-----");
         assert_eq!(sub("", "-", "é"), "-é-");
+    }
+
+    #[test]
+    fn what_may_end_elsewhere_is_refused_where_it_matches() {
+        let pattern = Pattern::new("=(?:a??)+").unwrap();
+        let replacement = Replacement::Literal("-".to_owned());
+        assert_eq!(pattern.sub(&replacement, "aa"), Ok(None));
+        assert!(pattern.sub(&replacement, "=aa").is_err_and(|error| error.is_unsupported()));
     }
 
     #[test]
