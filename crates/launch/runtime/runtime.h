@@ -186,6 +186,7 @@ HS_HIDDEN int hs_affinity_move(void);
 
 /* text.c */
 HS_HIDDEN void hs_text_enlarge(void);
+HS_HIDDEN int hs_text_is_replaced(uintptr_t from, uintptr_t to);
 HS_HIDDEN void hs_text_share(void);
 
 /* decode.c */
@@ -374,7 +375,7 @@ HS_HIDDEN enum hs_call_outcome hs_sockets_message(const struct hs_system_call *c
 HS_HIDDEN enum hs_call_outcome hs_sockets_use_address(struct hs_system_call *call, long address, int size);
 /* paths.c: the calls that name a file. */
 HS_HIDDEN void hs_paths_begin(void);
-HS_HIDDEN void hs_paths_look_at_way(long result, long from, const char *path);
+HS_HIDDEN int hs_paths_look_at_way(const struct hs_system_call *call, long from, const char *path);
 HS_HIDDEN enum hs_call_outcome hs_paths_open(struct hs_system_call *call, long directory, const char *path, long flags);
 HS_HIDDEN enum hs_call_outcome hs_paths_read_link(struct hs_system_call *call, long directory, const char *path);
 HS_HIDDEN enum hs_call_outcome hs_paths_enter(struct hs_system_call *call);
@@ -403,8 +404,12 @@ HS_HIDDEN void hs_devices_add(struct hs_devices *devices, dev_t device);
 
 /* walk.c */
 HS_HIDDEN void hs_walk_begin(void);
-HS_HIDDEN void hs_walk_forget(void);
-HS_HIDDEN void hs_walk_look_at(long from, const char *path);
+enum hs_walk_found {
+    HS_WALK_TOUCHED = 1, /* the kernel has noted that a link was read */
+    HS_WALK_LINK = 2,    /* the path ends with a link, which the call does not follow */
+};
+HS_HIDDEN void hs_walk_settle(int found, long result);
+HS_HIDDEN int hs_walk_look_at(long from, const char *path, int follows_last, const char *allowed);
 
 HS_HIDDEN uint32_t hs_call_seen(void);
 HS_HIDDEN uint64_t hs_call_actions(void);

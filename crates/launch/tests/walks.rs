@@ -10,7 +10,7 @@ use hotstart_launch::Launcher;
 use hotstart_model::Status;
 
 /// Calls that take a path.
-const CALLS: [&str; 15] = [
+const CALLS: [&str; 17] = [
     "open",
     "access",
     "stat",
@@ -26,6 +26,8 @@ const CALLS: [&str; 15] = [
     "attribute",
     "owner",
     "connect",
+    "stat-nowhere",
+    "readlink-nowhere",
 ];
 
 /// Paths that lead through files which the kernel makes up, to one that it does not, or to none.
@@ -107,6 +109,33 @@ fn other_paths_are_followed_without_a_doubt() {
         }
         for path in ["/proc/self/exe", "/proc/cpuinfo", "/dev/stdin", "/dev/fd/1"] {
             assert!(!is_doubtful(&launcher, &tool, &["open", path]), "{path}");
+        }
+    }
+}
+
+/// A link that nobody has read since it was made has the time of that.
+#[test]
+fn only_a_call_that_follows_a_link_touches_it() {
+    let tool = tool();
+    for launcher in launchers() {
+        for (how, name, follows) in [
+            ("lstat", "fresh", false),
+            ("mkdir", "fresh", false),
+            ("attribute", "fresh", true),
+            ("open", "fresh/.", true),
+            ("statx-wrongly", "fresh/.", false),
+        ] {
+            let link = tool.dir.path().join("fresh");
+            let _ = std::fs::remove_file(&link);
+            symlink(".", &link).unwrap();
+            let made = link.symlink_metadata().unwrap().accessed().unwrap();
+            // By another file, as that would follow the link.
+            std::fs::write(tool.dir.path().join("clock"), "").unwrap();
+            common::await_age(&tool.dir.path().join("clock"));
+            let doubts = is_doubtful(&launcher, &tool, &[how, name]);
+            let is_touched = link.symlink_metadata().unwrap().accessed().unwrap() != made;
+            assert!(doubts || is_touched == follows, "{how}");
+            assert!(!(doubts && follows), "{how}");
         }
     }
 }

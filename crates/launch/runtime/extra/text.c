@@ -38,23 +38,36 @@ static int replace(uintptr_t from, size_t size)
     return 0;
 }
 
+/* What was replaced. */
+static struct {
+    uintptr_t from[16];
+    size_t size[16], count;
+} large;
+
+/* Whether a part of this range is. */
+int hs_text_is_replaced(uintptr_t from, uintptr_t to)
+{
+    for (size_t i = 0; i < large.count; i++)
+        if (from < large.from[i] + large.size[i] && to > large.from[i])
+            return 1;
+    return 0;
+}
+
 void hs_text_enlarge(void)
 {
     struct hs_mapping map;
-    uintptr_t from[16];
-    size_t size[16], count = 0;
     const char *at = hs_maps_read();
-    while (at && (at = hs_maps_next(at, &map)) && count < 16) {
+    while (at && (at = hs_maps_next(at, &map)) && large.count < 16) {
         if (memcmp(map.access, "r-xp", 4) != 0 || map.path[0] != '/')
             continue;
         uintptr_t low = (map.from + LARGE - 1) & -LARGE, high = map.to & -LARGE;
         if (low + LARGE >= high)
             continue;
-        from[count] = low;
-        size[count++] = high - low;
+        large.from[large.count] = low;
+        large.size[large.count++] = high - low;
     }
-    for (size_t i = 0; i < count; i++)
-        replace(from[i], size[i]);
+    for (size_t i = 0; i < large.count; i++)
+        replace(large.from[i], large.size[i]);
 }
 
 #if HS_RESETS

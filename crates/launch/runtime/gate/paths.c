@@ -1,7 +1,8 @@
 /* System calls about paths, and what their answers tell of the process that asks.
  *
  * The kernel makes up the files of /proc for each process. Most answers are about other files, and are those that a fresh process is given.
- * So each call is made first; then files.c looks at what its path leads to.
+ * So walk.c looks at the way before each call, and files.c after it at what the path leads to. A link that the call does not follow is not
+ * followed there either, as the kernel would note that it was read.
  */
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -31,22 +33,33 @@ void hs_paths_begin(void)
     hs_walk_begin();
 }
 
-/* Looks at the way of a path after its call, which may not have got as far as to read the path. */
-void hs_paths_look_at_way(long result, long from, const char *path)
+/* Whether the kernel follows the link that the path of a call ends with, if it is one. */
+static int follows_last(const struct hs_system_call *call)
 {
-    struct stat file;
-    switch (result) {
-    case -EFAULT: return;
-    case -ENOENT:
-    case -ENOTDIR:
-    case -EACCES:
-    case -EEXIST: break;
-    default:
-        if (result < 0 && HS_SYS(SYS_newfstatat, from, path, &file, AT_SYMLINK_NOFOLLOW) == -EFAULT)
-            return;
+    switch (call->number) {
+    case SYS_lstat:
+    case SYS_readlink:
+    case SYS_readlinkat:
+    case SYS_lchown:
+    case SYS_lgetxattr:
+    case SYS_llistxattr:
+    case SYS_lsetxattr:
+    case SYS_lremovexattr: return 0;
+    case SYS_statx: return !(call->c & AT_SYMLINK_NOFOLLOW);
+    case SYS_newfstatat:
+    case SYS_utimensat:
+    case SYS_faccessat2: return !(call->d & AT_SYMLINK_NOFOLLOW);
+    case SYS_fchownat:
+    case SYS_execveat: return !(call->e & AT_SYMLINK_NOFOLLOW);
+    case SYS_inotify_add_watch: return !(call->c & IN_DONT_FOLLOW);
+    default: return 1;
     }
-    if (path && *path)
-        hs_walk_look_at(from, path);
+}
+
+/* Before a call with this path. Returns as the walk does. */
+int hs_paths_look_at_way(const struct hs_system_call *call, long from, const char *path)
+{
+    return hs_walk_look_at(from, path, follows_last(call), NULL);
 }
 
 /* Whether a string that begins at `from` reaches `to`. Read as far as that, and no further than its page. */
@@ -98,11 +111,13 @@ static void expect_own_answer(const struct hs_system_call *call)
 enum hs_call_outcome hs_paths_open(struct hs_system_call *call, long directory, const char *path, long flags)
 {
     const int writes = (flags & O_ACCMODE) != O_RDONLY || flags & (O_TRUNC | O_CREAT);
+    const int follows = !(flags & O_NOFOLLOW) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+    const int found = hs_walk_look_at(directory, path, follows, NULL);
     const long fd = hs_call_make(call);
-    hs_paths_look_at_way(fd, directory, path);
+    hs_walk_settle(found, fd);
     hs_files_look_at(fd, path, writes);
     /* What cannot be opened in this way shows that it is there: the runner's connection, for one. */
-    if (fd < 0 && fd != -ENOENT)
+    if (fd < 0 && fd != -ENOENT && !(found & HS_WALK_LINK))
         hs_files_look_at_name(directory, path);
     hs_call_note_descriptor(fd);
     return hs_call_done(call, fd);
@@ -112,18 +127,20 @@ enum hs_call_outcome hs_paths_open(struct hs_system_call *call, long directory, 
 enum hs_call_outcome hs_paths_read_link(struct hs_system_call *call, long directory, const char *path)
 {
     expect_own_answer(call);
+    const int found = hs_paths_look_at_way(call, directory, path);
     const long result = hs_call_make(call);
-    hs_paths_look_at_way(result, directory, path);
-    if (result > 0)
+    hs_walk_settle(found, result);
+    if (result > 0 && !(found & HS_WALK_LINK))
         hs_files_look_at_link(directory, path);
     return hs_call_done(call, result);
 }
 
-/* From a directory of /proc, what it holds can be reached by names that do not tell. The way begins in the directory before. */
+/* From a directory of /proc, what it holds can be reached by names that do not tell. */
 enum hs_call_outcome hs_paths_enter(struct hs_system_call *call)
 {
-    hs_paths_look_at_way(-1, AT_FDCWD, (const char *)call->a);
+    const int found = hs_paths_look_at_way(call, AT_FDCWD, (const char *)call->a);
     const long result = hs_call_make(call);
+    hs_walk_settle(found, result);
     if (result == 0)
         hs_files_look_at_name(AT_FDCWD, ".");
     else if (result != -ENOENT)
@@ -134,28 +151,34 @@ enum hs_call_outcome hs_paths_enter(struct hs_system_call *call)
 /* An answer about a path: what lies in /proc, or is reached through it, shows this process. */
 enum hs_call_outcome hs_paths_look_up(struct hs_system_call *call, long directory, const char *path)
 {
-    expect_own_answer(call);
-    const long result = hs_call_make(call);
     /* LLVM asks so whether there is a /proc. What the directory holds is not in the answer. */
-    if (result == 0 && call->number == SYS_access && hs_files_equal(path, "/proc/self/fd"))
+    static const char descriptors[] = "/proc/self/fd";
+    expect_own_answer(call);
+    const int found = hs_walk_look_at(directory, path, follows_last(call), call->number == SYS_access ? descriptors : NULL);
+    const long result = hs_call_make(call);
+    hs_walk_settle(found, result);
+    if (result == 0 && call->number == SYS_access && hs_files_equal(path, descriptors))
         return hs_call_done(call, result);
-    hs_paths_look_at_way(result, directory, path);
-    hs_files_look_at_name(directory, path);
+    if (!(found & HS_WALK_LINK))
+        hs_files_look_at_name(directory, path);
     return hs_call_done(call, result);
 }
 
 /* A change to names in directories. One that fails tells of what is there. */
 enum hs_call_outcome hs_paths_change(struct hs_system_call *call, long directory, long path, long other_directory, long other)
 {
+    const int follows = call->number == SYS_linkat && call->e & AT_SYMLINK_FOLLOW;
+    const int found = hs_walk_look_at(directory, (const char *)path, follows, NULL);
+    const int found_other = other ? hs_walk_look_at(other_directory, (const char *)other, 0, NULL) : 0;
     const long result = hs_call_make(call);
-    if (result == 0)
-        hs_walk_forget();
-    hs_paths_look_at_way(result, directory, (const char *)path);
-    if (other)
-        hs_paths_look_at_way(result, other_directory, (const char *)other);
+    hs_walk_settle(found, result);
+    /* One that fails may not have come to the other. */
+    if (found_other & HS_WALK_TOUCHED && result < 0)
+        hs_call_mark();
     if (result < 0 && result != -ENOENT) {
-        hs_files_look_at_name(directory, (const char *)path);
-        if (other)
+        if (!(found & HS_WALK_LINK))
+            hs_files_look_at_name(directory, (const char *)path);
+        if (other && !(found_other & HS_WALK_LINK))
             hs_files_look_at_name(other_directory, (const char *)other);
     }
     return hs_call_done(call, result);
@@ -170,14 +193,15 @@ static int is_of_proc(long directory, const char *path, int flags)
 /* A change to what is kept of a file beside its content: times, owner. A later run would find it at a file of /proc. */
 enum hs_call_outcome hs_paths_set(struct hs_system_call *call, long directory, const char *path)
 {
+    const int found = hs_paths_look_at_way(call, directory, path);
     const long result = hs_call_make(call);
-    hs_paths_look_at_way(result, directory, path);
-    if (result == 0) {
+    hs_walk_settle(found, result);
+    if (result == 0 && !(found & HS_WALK_LINK)) {
         const char *const name = path ? path : "";
         if (is_of_proc(directory, name, AT_EMPTY_PATH) || is_of_proc(directory, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
             hs_call_mark();
     }
-    if (path)
+    if (path && !(found & HS_WALK_LINK))
         hs_files_look_at_name(directory, path);
     return hs_call_done(call, result);
 }
@@ -198,20 +222,20 @@ static int is_of_descriptor(const struct hs_system_call *call)
  * and times of its own in each process. */
 enum hs_call_outcome hs_paths_tell(struct hs_system_call *call, long about)
 {
-    expect_own_answer(call);
-    const long result = hs_call_make(call);
     dev_t device;
     mode_t mode;
     const int is_at = call->number == SYS_newfstatat || call->number == SYS_statx;
     const char *const path = (const char *)(is_at ? call->b : call->a);
-    if (call->number != SYS_fstat)
-        hs_paths_look_at_way(result, is_at ? call->a : AT_FDCWD, path);
+    expect_own_answer(call);
+    const int found = call->number != SYS_fstat ? hs_paths_look_at_way(call, is_at ? call->a : AT_FDCWD, path) : 0;
+    const long result = hs_call_make(call);
+    hs_walk_settle(found, result);
     if (result != 0)
         return hs_call_done(call, result);
     if (call->number == SYS_statx) {
-        const struct statx *found = (const struct statx *)about;
-        device = makedev(found->stx_dev_major, found->stx_dev_minor);
-        mode = found->stx_mode;
+        const struct statx *file = (const struct statx *)about;
+        device = makedev(file->stx_dev_major, file->stx_dev_minor);
+        mode = file->stx_mode;
     } else {
         device = ((const struct stat *)about)->st_dev;
         mode = ((const struct stat *)about)->st_mode;
@@ -224,7 +248,7 @@ enum hs_call_outcome hs_paths_tell(struct hs_system_call *call, long about)
     else if (device == proc)
         hs_call_mark();
     /* There may be another instance of /proc, or a file system that nobody knows. */
-    else if (device != proc && !is_of_descriptor(call))
+    else if (device != proc && !is_of_descriptor(call) && !(found & HS_WALK_LINK))
         hs_files_look_at_answer(is_at ? call->a : AT_FDCWD, path, device);
     return hs_call_done(call, result);
 }

@@ -64,18 +64,18 @@ enum hs_call_outcome hs_sockets_message(const struct hs_system_call *call)
     return HS_CALL_NATIVE;
 }
 
-/* Looks at the way to a socket with a name. */
-static void look_at_way(long address, int size)
+/* Looks at the way to a socket with a name. Returns as the walk does. */
+static int look_at_way(long address, int size)
 {
     struct sockaddr_un name;
     if (size > (int)sizeof name || !hs_signals_fetch(&name, address, (size_t)size))
-        return;
+        return 0;
     char path[sizeof name.sun_path + 1];
     const unsigned length = (unsigned)size - offsetof(struct sockaddr_un, sun_path);
     for (unsigned i = 0; i < length; i++)
         path[i] = name.sun_path[i];
     path[length] = 0;
-    hs_walk_look_at(AT_FDCWD, path);
+    return hs_walk_look_at(AT_FDCWD, path, 1, NULL);
 }
 
 /* A call with a socket's address. One in a file system may lead to the runner's connection; who listens at another one is told this
@@ -86,9 +86,9 @@ enum hs_call_outcome hs_sockets_use_address(struct hs_system_call *call, long ad
     unsigned char known[3];
     if (!address || size < (int)sizeof known || !hs_signals_fetch(known, address, sizeof known) || (known[0] | known[1] << 8) != AF_UNIX)
         return HS_CALL_NATIVE;
+    const int found = known[2] ? look_at_way(address, size) : 0;
     const long result = hs_call_make(call);
-    if (known[2])
-        look_at_way(address, size);
+    hs_walk_settle(found, result);
     /* Nobody is there: libc asks so for a daemon that knows users. */
     if (result == -ENOENT || (result == -ECONNREFUSED && !known[2]))
         return hs_call_done(call, result);

@@ -30,72 +30,18 @@
  * to be followed from there. The first character behind `done` may be overwritten: `rest` is behind it, or nothing is done. */
 struct walk {
     long from; /* the directory in which a path begins that has no slash at its front */
-    unsigned done, rest, links, changes;
-    int is_absolute;
+    unsigned done, rest, links;
+    int is_absolute, follows_last;
+    int found; /* enum hs_walk_found */
     char path[PATH_BYTES];
 };
-
-/* Changes to names that this run has made. */
-static unsigned changes;
-
-/* A directory to which a path of this run has led, by its whole name. The run has not changed a name since. (Another process may have; what
- * it has put in its place is looked at, as the next part of the path.) */
-static struct {
-    int is_taken;
-    unsigned length, changes;
-    char path[PATH_BYTES / 4];
-} last;
 
 static struct hs_devices passed;
 
 /* Before each run. */
 void hs_walk_begin(void)
 {
-    hs_walk_forget();
     passed = (struct hs_devices){{0}};
-}
-
-/* A name has changed. */
-void hs_walk_forget(void)
-{
-    __atomic_add_fetch(&changes, 1, __ATOMIC_RELAXED);
-}
-
-/* A signal handler, or another thread, may be at work there. */
-static int take(void)
-{
-    return !__atomic_exchange_n(&last.is_taken, 1, __ATOMIC_ACQUIRE);
-}
-
-static void give(void)
-{
-    __atomic_store_n(&last.is_taken, 0, __ATOMIC_RELEASE);
-}
-
-/* Begins behind the last directory, if the path leads through it. */
-static void begin_at_last(struct walk *walk)
-{
-    unsigned same = 0;
-    if (!walk->is_absolute || !take())
-        return;
-    if (last.changes == walk->changes) {
-        while (same < last.length && walk->path[same] == last.path[same])
-            same++;
-        if (same > 0 && same == last.length && walk->path[same] == '/')
-            walk->done = walk->rest = same;
-    }
-    give();
-}
-
-static void keep_as_last(const struct walk *walk)
-{
-    if (!walk->is_absolute || walk->done > sizeof last.path || !take())
-        return;
-    for (unsigned i = 0; i < walk->done; i++)
-        last.path[i] = walk->path[i];
-    last.length = walk->done;
-    last.changes = walk->changes;
-    give();
 }
 
 /* Whether a file system answers every process alike about the names that are in it. */
@@ -152,13 +98,19 @@ static unsigned length_of(const char *text)
     return length;
 }
 
-/* Puts what the link at `begin` says, whose name ends there with a zero, before the rest. Returns whether that is known. */
-static int follow(struct walk *walk, unsigned begin)
+/* Puts what the link at `begin` says, whose name ends there with a zero, before the rest. Returns whether that is known. The kernel may
+ * note that the link is read, which `asked` tells: what it was before. */
+static int follow(struct walk *walk, unsigned begin, const struct stat *asked)
 {
     char target[LINK_BYTES];
+    struct stat link;
     const long size = HS_SYS(SYS_readlinkat, walk->from, walk->path, target, sizeof target);
     if (size <= 0 || size == sizeof target)
         return 0;
+    if (HS_SYS(SYS_newfstatat, walk->from, walk->path, &link, AT_SYMLINK_NOFOLLOW) != 0)
+        return 0;
+    if (link.st_atim.tv_sec != asked->st_atim.tv_sec || link.st_atim.tv_nsec != asked->st_atim.tv_nsec)
+        walk->found |= HS_WALK_TOUCHED;
     if (target[0] == '/') {
         walk->is_absolute = 1;
         walk->done = begin = 0;
@@ -225,8 +177,6 @@ static enum step go(struct walk *walk)
     walk->rest += size + !is_last;
     path[begin + size] = 0;
     const long told = HS_SYS(SYS_newfstatat, walk->from, path, &file, AT_SYMLINK_NOFOLLOW);
-    if (is_last)
-        keep_as_last(walk);
     switch (told) {
     case 0: break;
     case -ENOENT:
@@ -253,38 +203,72 @@ static enum step go(struct walk *walk)
         }
         return IS_MADE_UP;
     }
+    if (is_link && is_last && !walk->follows_last) {
+        walk->found |= HS_WALK_LINK;
+        return ENDS;
+    }
     if (is_link)
-        return walk->links++ == LINKS_MAX ? ENDS : follow(walk, begin) ? GOES_ON : IS_UNKNOWN;
+        return walk->links++ == LINKS_MAX ? ENDS : follow(walk, begin, &file) ? GOES_ON : IS_UNKNOWN;
     walk->done = begin + size;
     return GOES_ON;
 }
 
-/* Looks at the way of a path. The kernel has read the path. */
-void hs_walk_look_at(long from, const char *path)
+/* Reads a path that the kernel is to read. Returns whether it could: otherwise the run is doubtful. */
+static int fetch(struct walk *walk, const char *path)
+{
+    enum { PART = 256 };
+    for (unsigned length = 0; length < PATH_BYTES - PART;) {
+        const unsigned size = PART - (unsigned)((uintptr_t)(path + length) % PART);
+        if (!hs_signals_fetch(walk->path + length, (long)(path + length), size))
+            return 0;
+        for (const unsigned end = length + size; length < end; length++)
+            if (!walk->path[length])
+                return 1;
+    }
+    hs_call_mark();
+    return 0;
+}
+
+/* Looks at the way of a path before its call, which may change names, and the text of the path itself. Beside what is common, this call may
+ * ask for what is `allowed`, unless that is NULL. Returns what is found. */
+int hs_walk_look_at(long from, const char *path, int follows_last, const char *allowed)
 {
     struct walk walk;
 #ifdef HS_WITHOUT_WALK
-    return;
+    return 0;
 #endif
-    unsigned length = 0;
-    while (length < PATH_BYTES && (walk.path[length] = path[length]))
-        length++;
-    if (length == PATH_BYTES) {
-        hs_call_mark();
-        return;
-    }
+    if (!path || !fetch(&walk, path))
+        return 0;
     walk.from = from;
     walk.done = walk.rest = walk.links = 0;
-    walk.is_absolute = path[0] == '/';
-    walk.changes = __atomic_load_n(&changes, __ATOMIC_RELAXED);
-    begin_at_last(&walk);
+    walk.found = 0;
+    walk.is_absolute = walk.path[0] == '/';
+    walk.follows_last = follows_last;
     enum step step;
     while ((step = go(&walk)) == GOES_ON) {
     }
     if (step == IS_UNKNOWN)
         hs_call_mark();
-    else if (step == IS_MADE_UP && !hs_files_are_common(walk.path))
+    else if (step == IS_MADE_UP && !hs_files_are_common(walk.path) && !(allowed && hs_files_equal(walk.path, allowed)))
         hs_gate_reveal();
+    return walk.found;
+}
+
+/* After the call. Links were touched before it, which is as it would be if the call has followed its path, as far as that leads. */
+void hs_walk_settle(int found, long result)
+{
+    if (!(found & HS_WALK_TOUCHED) || result >= 0)
+        return;
+    switch (result) {
+    case -ENOENT:
+    case -ENOTDIR:
+    case -EACCES:
+    case -ELOOP:
+    case -EEXIST:
+    case -EISDIR:
+    case -ENODATA: return;
+    default: hs_call_mark();
+    }
 }
 
 #endif

@@ -353,7 +353,8 @@ static long advise_memory(uintptr_t from, size_t length, long advice)
     if (taken && kind != ADVICE_ABOUT_CONTENTS)
         make_special(from, to);
 #ifndef HS_WITHOUT_ADVICE
-    if (kind == ADVICE_UNKNOWN)
+    /* The kernel takes other advice there than for a file. */
+    if (kind == ADVICE_UNKNOWN || hs_text_is_replaced(from, to))
         not_followed();
     else if (covered(from, to) != to - from) {
         if (kind == ADVICE_TAKES_AWAY || (drops && !is_restored(from, to)))

@@ -38,6 +38,12 @@ static int call(const char *how, const char *path)
         return statfs(path, &system);
     if (strcmp(how, "readlink") == 0)
         return readlink(path, text, sizeof text) < 0 ? -1 : 0;
+    if (strcmp(how, "stat-nowhere") == 0)
+        return stat(path, (struct stat *)8);
+    if (strcmp(how, "readlink-nowhere") == 0)
+        return readlink(path, (char *)8, sizeof text) < 0 ? -1 : 0;
+    if (strcmp(how, "statx-wrongly") == 0)
+        return statx(AT_FDCWD, path, -1, STATX_BASIC_STATS, &more);
     if (strcmp(how, "mkdir") == 0)
         return mkdir(path, 0700);
     if (strcmp(how, "truncate") == 0)
