@@ -434,11 +434,11 @@ static enum hs_call_outcome execute(struct hs_system_call *call, long directory,
     const int had_death_signal = has_death_signal();
     if (had_death_signal)
         HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, 0);
-    const int found = hs_paths_look_at_way(call, directory, (const char *)path);
     const long result = hs_call_make(call);
-    hs_walk_settle(found, result);
     if (had_death_signal)
         HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+    /* Only one that fails comes back. A way that is looked at before would end the connection of one that does not. */
+    hs_walk_settle(hs_paths_look_at_way(call, directory, (const char *)path), result);
     if (result != -ENOENT)
         hs_files_look_at_name(directory, (const char *)path);
     return hs_call_done(call, result);

@@ -107,6 +107,7 @@ impl<'a> Voice<'a> {
         Voice { events, level: settings.diagnostic_level, debug, warnings: 0, given_up: 0 }
     }
 
+    #[track_caller]
     pub fn debug(&self, message: impl FnOnce() -> String) {
         match self.debug {
             Some(Severity::Note) => self.note(message()),
@@ -115,12 +116,14 @@ impl<'a> Voice<'a> {
         }
     }
 
+    #[track_caller]
     pub fn note(&self, message: String) {
         if self.level <= Severity::Note {
             self.send(Severity::Note, message);
         }
     }
 
+    #[track_caller]
     pub fn warn(&mut self, message: String) {
         self.warnings += 1;
         if self.level <= Severity::Warning {
@@ -138,9 +141,11 @@ impl<'a> Voice<'a> {
         diagnostics.into_iter().for_each(|diagnostic| self.events.send(Event::Diagnostic(diagnostic)));
     }
 
-    /// lit names a line of its own source. One of hotstart's would tell the reader nothing.
+    #[track_caller]
     fn send(&self, severity: Severity, message: String) {
-        self.events.send(Event::Diagnostic(Diagnostic { severity, place: None, message }));
+        let caller = std::panic::Location::caller();
+        let place = Some(format!("{}:{}", caller.file(), caller.line()));
+        self.events.send(Event::Diagnostic(Diagnostic { severity, place, message }));
     }
 }
 
